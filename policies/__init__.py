@@ -1,0 +1,1 @@
+"""Policy checks: pure modules, one concern each."""

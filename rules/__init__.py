@@ -1,0 +1,1 @@
+"""Pure domain rules: no Pulumi, no I/O. Settings validation, components, policies and smoke all call these."""

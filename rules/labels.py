@@ -1,0 +1,51 @@
+"""Labels and annotations: Kubernetes' recommended set, and our own few."""
+
+from typing import Final
+
+PREFIX: Final = "moonstack.dev"
+MODEL: Final = f"{PREFIX}/model"
+ROLE: Final = f"{PREFIX}/role"
+POOL: Final = f"{PREFIX}/pool"
+CHIP: Final = f"{PREFIX}/chip"
+DOMAIN: Final = f"{PREFIX}/domain"
+ENVIRONMENT: Final = f"{PREFIX}/environment"
+PURPOSE: Final = f"{PREFIX}/purpose"
+CONFIG_DIGEST: Final = f"{PREFIX}/config-digest"
+KV_IDENTITY: Final = f"{PREFIX}/kv-identity"
+REVISION: Final = f"{PREFIX}/revision"
+ROUTED: Final = f"{PREFIX}/routed"
+"""On the pods that routers may pick; outside every workload selector, so that patching it moves no pod between owners."""
+
+NODE_POOL: Final = "gpu.pool"
+NODE_NVLINK: Final = "gpu.topology/nvlink"
+ARCH: Final = "kubernetes.io/arch"
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+OWN_NODE_LABELS: Final = frozenset({NODE_POOL, NODE_NVLINK, CHIP, DOMAIN})
+"""The only node labels Moonstack ever writes; a device plugin's labels are required, never written (pulumi-kubernetes#2750)."""
+
+
+def recommended(name: str, component: str, stack: str) -> dict[str, str]:
+    """`app.kubernetes.io/*` labels for an object of the given component."""
+    return {
+        "app.kubernetes.io/name": name,
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/part-of": "moonstack",
+        "app.kubernetes.io/instance": stack,
+        "app.kubernetes.io/managed-by": "pulumi",
+    }
+
+
+def engine_selector(model_slug: str, role: str, pool: str) -> dict[str, str]:
+    """The immutable selector of an engine Deployment: never derived from versions (pulumi-kubernetes#2575)."""
+    return {MODEL: model_slug, ROLE: role, POOL: pool, "moonstack.dev/warm-pool": "false"}
+
+
+def warm_selector(model_slug: str, role: str, pool: str) -> dict[str, str]:
+    """The selector of the warm Deployment; disjoint from `engine_selector`."""
+    return engine_selector(model_slug, role, pool) | {"moonstack.dev/warm-pool": "true"}
+
+
+def routed_selector(model_slug: str, role: str) -> dict[str, str]:
+    """What a router selects: the role's pods that are routed, from whichever Deployment."""
+    return {MODEL: model_slug, ROLE: role, ROUTED: "true"}

@@ -1,0 +1,73 @@
+"""Names of Kubernetes objects, all pure functions of the configuration.
+
+A DNS label has at most 63 characters (RFC 1123); Deployments leave room for the pod suffix, so slugs stop at 32.
+"""
+
+import hashlib
+import re
+from typing import Final
+
+SLUG_LIMIT: Final = 32
+_SLUG: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+PREFILL: Final = "prefill"
+DECODE: Final = "decode"
+SERVE: Final = "serve"
+ROLES: Final = (PREFILL, DECODE, SERVE)
+
+GATEWAY: Final = "gateway"
+GATEWAY_CONFIG: Final = "gateway-envoy"
+SERVICE_CONFIG: Final = "gateway-service-config"
+CLIENT_KEYS: Final = "gateway-client-keys"
+CHANNEL_KEYS: Final = "gateway-channel-keys"
+GATEWAY_TLS: Final = "gateway-tls"
+KV_MASTER: Final = "mooncake-master"
+KV_STORE: Final = "mooncake-store"
+CAPACITY: Final = "capacity-controller"
+KEY_AGENT: Final = "key-agent"
+
+
+def slug(name: str) -> str:
+    """A DNS label for a model name: unchanged when it is one already, else shortened with a digest so that it stays unique."""
+    if len(name) <= SLUG_LIMIT and _SLUG.fullmatch(name):
+        return name
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not plain or not plain[0].isalpha():
+        plain = f"m-{plain}".rstrip("-")
+    digest = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{plain[: SLUG_LIMIT - 7].rstrip('-')}-{digest}"
+
+
+def engine(model: str, role: str, pool: str) -> str:
+    """The Deployment of one role of a model on one pool."""
+    return f"{slug(model)}-{role}-{slug(pool)[:20].rstrip('-')}"
+
+
+def warm(model: str, role: str, pool: str) -> str:
+    """The Deployment of loaded, unrouted pods beside `engine`."""
+    return f"{engine(model, role, pool)[:58].rstrip('-')}-warm"
+
+
+def router(model: str) -> str:
+    """The vllm-router Deployment, its ServiceAccount and its Role."""
+    return f"{slug(model)}-router"
+
+
+def router_service(model: str) -> str:
+    """The headless Service by which the gateway finds the routers of a model."""
+    return f"{slug(model)}-router"
+
+
+def model_serving(model: str) -> str:
+    """Kthena's ModelServing, ModelServer and ModelRoute of a model share this name."""
+    return slug(model)
+
+
+def key_version(key_id: str, fingerprint: str) -> str:
+    """The immutable Secret of one version of a key; the fingerprint is public (rules/fingerprint.py)."""
+    return f"key-{slug(key_id)}-{fingerprint[:8]}"
+
+
+def cluster_local(service: str, namespace: str) -> str:
+    """The DNS name of a Service inside the cluster."""
+    return f"{service}.{namespace}.svc.cluster.local"

@@ -1,0 +1,1 @@
+"""The typed stack configuration: `Settings.load` is its only reader."""

@@ -1,0 +1,57 @@
+"""Keys are complete and used for what they are for."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rules.problem import Problem
+
+if TYPE_CHECKING:
+    from settings.settings import Settings
+
+
+def ids_are_unique(settings: "Settings") -> list[Problem]:
+    """A key's id names its Secret and its value's configuration key."""
+    seen: set[str] = set()
+    problems = []
+    for index, key in enumerate(settings.keys.keys):
+        if key.id in seen:
+            problems.append(
+                Problem(f"keys.keys[{index}].id", key.id, "a key of this id exists already", "rename one of them")
+            )
+        seen.add(key.id)
+    return problems
+
+
+def the_channel_has_a_key(settings: "Settings") -> list[Problem]:
+    """An enabled channel names an outbound key that is declared."""
+    channel = settings.channel
+    if not channel.enabled:
+        return []
+    outbound = [key.id for key in settings.keys.keys if key.outbound]
+    if channel.key in outbound:
+        return []
+    names = ", ".join(outbound) or "none declared"
+    return [
+        Problem(
+            "channel.key",
+            channel.key,
+            "must name a declared outbound key",
+            f"declare one under keys.keys; outbound keys: {names}",
+        )
+    ]
+
+
+def local_keys_stay_in_dev(settings: "Settings") -> list[Problem]:
+    """Generated keys are for dev alone."""
+    if settings.keys.source == "local" and settings.environment != "dev":
+        return [
+            Problem("keys.source", "local", "generated keys are for environment dev", "use secretsManager or config")
+        ]
+    return []
+
+
+CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
+    ids_are_unique,
+    the_channel_has_a_key,
+    local_keys_stay_in_dev,
+)

@@ -1,0 +1,92 @@
+"""Pools, chips and roles fit together."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rules.chips import CHIPS
+from rules.placement import Demand, over_capacity
+from rules.problem import Problem, duplicates
+
+if TYPE_CHECKING:
+    from settings.settings import Settings
+
+
+def names_are_unique(settings: "Settings") -> list[Problem]:
+    """Pool and model names identify objects, so each occurs once."""
+    return [
+        *duplicates("nodePools", [pool.name for pool in settings.node_pools], "pool"),
+        *duplicates("models", [model.name for model in settings.models], "model"),
+    ]
+
+
+def chips_are_known(settings: "Settings") -> list[Problem]:
+    """Each pool names a chip of the catalogue, a driver stack of that chip and an architecture it exists for."""
+    problems = []
+    for index, pool in enumerate(settings.node_pools):
+        path = f"nodePools[{index}]"
+        chip = CHIPS.get(pool.chip)
+        if chip is None:
+            problems.append(
+                Problem(f"{path}.chip", pool.chip, "is not in the catalogue", f"choose one of: {', '.join(CHIPS)}")
+            )
+            continue
+        if chip.stack(pool.driver_stack) is None:
+            names = ", ".join(stack.name for stack in chip.stacks)
+            problems.append(
+                Problem(
+                    f"{path}.driverStack",
+                    pool.driver_stack,
+                    f"{chip.title} has no such driver stack",
+                    f"choose one of: {names}",
+                )
+            )
+        if pool.arch not in chip.architectures:
+            known = ", ".join(chip.architectures)
+            problems.append(
+                Problem(f"{path}.arch", pool.arch, f"{chip.title} hosts are {known}", "correct the architecture")
+            )
+        if pool.mode == "labels" and not pool.nodes:
+            problems.append(
+                Problem(f"{path}.nodes", None, "mode labels needs the nodes' names", "list them, or use mode existing")
+            )
+    return problems
+
+
+def roles_have_pools(settings: "Settings") -> list[Problem]:
+    """Each role is placed on a declared pool."""
+    pools = {pool.name for pool in settings.node_pools}
+    return [
+        Problem(
+            f"{path}.pool",
+            role.pool,
+            "is not a declared pool",
+            f"choose one of: {', '.join(sorted(pools)) or 'none declared'}",
+        )
+        for path, role in _roles(settings)
+        if role.pool not in pools
+    ]
+
+
+def chips_exist(settings: "Settings") -> list[Problem]:
+    """No pool is asked for more chips than it has."""
+    demands = [Demand(f"{path}.chips", role.pool, role.replicas, role.chips) for path, role in _roles(settings)]
+    return [
+        problem
+        for pool in settings.node_pools
+        for problem in over_capacity(demands, pool.name, len(pool.nodes) or pool.count, pool.chips_per_node)
+    ]
+
+
+def _roles(settings: "Settings"):
+    for index, model in enumerate(settings.models):
+        for name, placements in model.roles().items():
+            for position, role in enumerate(placements):
+                yield f"models[{index}].{name}[{position}]", role
+
+
+CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
+    names_are_unique,
+    chips_are_known,
+    roles_have_pools,
+    chips_exist,
+)

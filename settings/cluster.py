@@ -1,0 +1,27 @@
+"""Where the stack runs: cluster, namespace, images."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from settings.base import DnsLabel, Group
+
+Environment = Literal["dev", "pre", "prod"]
+ClusterScope = Literal["own", "use"]
+"""Whether this stack owns the cluster-scoped objects (APIService, PriorityClass, admission policy) or uses another's."""
+
+ImageRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][^\s@]*(@sha256:[0-9a-f]{64})?$")]
+
+
+class ClusterSettings(Group):
+    """The cluster that the stack is applied to."""
+
+    namespace: DnsLabel = "moonstack"
+    kubeconfig: str | None = None
+    """`local` for the local cluster, a path, or empty for the ambient kubeconfig (KUBECONFIG, then ~/.kube/config)."""
+    context: str | None = None
+    identifier: str = Field(min_length=1)
+    """Identity of the cluster: a new kubeconfig for the same identifier replaces nothing (pulumi-kubernetes#4019)."""
+    images: Literal["local"] | dict[str, ImageRef] = "local"
+    """`local` for the images built by `make up`, or a reference for each of the image names."""
+    image_pull_secret: str | None = None

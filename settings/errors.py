@@ -1,0 +1,99 @@
+"""Configuration errors, all at once, one line each: key path, value, limit, fix."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rules.problem import Problem
+
+
+class SettingsError(Exception):
+    """The stack configuration is not usable; `problems` says where, why and what to do."""
+
+    def __init__(self, problems: Iterable[Problem], source: str) -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        super().__init__(
+            "\n".join([f"{len(self.problems)} problem(s) in {source}:", *(f"  {p.line()}" for p in self.problems)])
+        )
+
+
+_FIX = {
+    "missing": ("is required", "add it"),
+    "greater_than": ("must be greater than {gt}", "raise it"),
+    "greater_than_equal": ("must be at least {ge}", "raise it"),
+    "less_than": ("must be less than {lt}", "lower it"),
+    "less_than_equal": ("must be at most {le}", "lower it"),
+    "literal_error": ("must be one of {expected}", "choose one of them"),
+    "string_pattern_mismatch": ("must match {pattern}", "correct the spelling"),
+    "string_too_long": ("must have at most {max_length} characters", "shorten it"),
+    "string_too_short": ("must not be empty", "give a value"),
+}
+
+
+def from_pydantic(error: ValidationError, key: str, root: Any = None) -> list[Problem]:
+    """Problems from a pydantic error; `key` is the configuration key that was parsed, e.g. `moonstack:models`."""
+    return [_problem(detail, key, root) for detail in error.errors(include_url=False)]
+
+
+def _problem(detail: ErrorDetails, key: str, root: Any) -> Problem:
+    path = _path(key, detail["loc"])
+    value: Any = detail["input"]
+    kind = detail["type"]
+    context = detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return Problem(path, value, "is not a known key", _suggestion(detail["loc"], root))
+    if kind == "missing":
+        return Problem(path, None, "is required", "add it")
+    if kind == "value_error":
+        limit, _, fix = str(context["error"]).partition("; ")
+        return Problem(path, _brief(value), limit, fix or "correct it")
+    if kind in _FIX:
+        limit, fix = _FIX[kind]
+        return Problem(path, _brief(value), limit.format(**context), fix)
+    return Problem(path, _brief(value), detail["msg"][0].lower() + detail["msg"][1:], "correct the type or value")
+
+
+def _path(key: str, location: tuple[int | str, ...]) -> str:
+    path = key
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return path
+
+
+def _brief(value: Any) -> Any:
+    return (
+        f"{type(value).__name__} of {len(value)}"
+        if isinstance(value, dict | list | tuple) and len(str(value)) > 80
+        else value
+    )
+
+
+def _suggestion(location: tuple[int | str, ...], root: Any) -> str:
+    known = sorted(_known_keys(location[:-1], root)) if root else []
+    close = difflib.get_close_matches(str(location[-1]), known, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"remove it; known here: {', '.join(known)}" if known else "remove it"
+
+
+def _known_keys(location: tuple[int | str, ...], root: Any) -> set[str]:
+    model = _inner_model(root)
+    for part in location:
+        if isinstance(part, int) or model is None:
+            continue
+        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
+        model = _inner_model(field.annotation) if field else None
+    return {field.alias or name for name, field in model.model_fields.items()} if model else set()
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        if found := _inner_model(argument):
+            return found
+    return None

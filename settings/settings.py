@@ -1,0 +1,125 @@
+"""The whole typed configuration of one stack."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from rules.problem import Problem
+from settings.autoscaling import AutoscalingSettings
+from settings.base import Group
+from settings.channel import ChannelModelsSettings, ChannelSettings
+from settings.checks import CHECKS
+from settings.cluster import ClusterScope, ClusterSettings, Environment
+from settings.errors import SettingsError, from_pydantic
+from settings.gateway import GatewaySettings
+from settings.keys import KeysSettings
+from settings.kv_store import KvStoreSettings
+from settings.models import ModelSettings
+from settings.node_pools import NodePoolSettings
+from settings.smoke import SmokeSettings
+
+NAMESPACE = "moonstack"
+KEY_VALUE_PREFIX = "keyValue-"
+"""`moonstack:keyValue-<id>` are the scalar secrets; they never enter `Settings`."""
+
+
+class Settings(Group):
+    """One stack's configuration: each field is one key of the namespace `moonstack:`."""
+
+    environment: Environment
+    cluster: ClusterSettings
+    cluster_scope: ClusterScope = "own"
+    node_pools: tuple[NodePoolSettings, ...]
+    models: tuple[ModelSettings, ...]
+    kv_store: KvStoreSettings = KvStoreSettings()
+    gateway: GatewaySettings = GatewaySettings()
+    channel: ChannelSettings = ChannelSettings()
+    channel_models: ChannelModelsSettings = ChannelModelsSettings()
+    keys: KeysSettings = KeysSettings()
+    autoscaling: AutoscalingSettings = AutoscalingSettings()
+    smoke: SmokeSettings = SmokeSettings()
+
+    @classmethod
+    def load(cls, config: Any) -> Self:
+        """The settings from a `pulumi.Config`, the only reader of it. Raises SettingsError with every problem at once."""
+        from pulumi.runtime import config as runtime
+
+        prefix = f"{config.name}:"
+        raw = {
+            key.removeprefix(prefix): config.get(key.removeprefix(prefix))
+            for key in runtime.CONFIG
+            if key.startswith(prefix)
+        }
+        return cls.from_mapping({key: _decoded(value) for key, value in raw.items()}, source="the stack configuration")
+
+    @classmethod
+    def from_stack_file(cls, path: Path) -> Self:
+        """The settings from a Pulumi.<stack>.yaml, without Pulumi. Raises SettingsError."""
+        try:
+            document = yaml.safe_load(path.read_text())
+        except FileNotFoundError:
+            stacks = ", ".join(sorted(p.name for p in path.parent.glob("Pulumi.*.yaml"))) or "none"
+            raise SettingsError(
+                [Problem(path.name, None, "no such stack file", f"choose one of: {stacks}")], str(path)
+            ) from None
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            reason = " ".join(str(error).split())
+            raise SettingsError(
+                [Problem(path.name, None, f"cannot be read: {reason}", "correct the file")], str(path)
+            ) from None
+        config = (document.get("config") if isinstance(document, dict) else None) or {}
+        if not isinstance(config, dict):
+            raise SettingsError([Problem("config", config, "must be a mapping", "write one key a line")], str(path))
+        prefix = f"{NAMESPACE}:"
+        values = {str(key).removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)}
+        return cls.from_mapping(values, source=path.name)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], source: str = "the configuration") -> Self:
+        """The settings from plain values by group name; key values are ignored. Raises SettingsError."""
+        groups = {key: value for key, value in values.items() if not key.startswith(KEY_VALUE_PREFIX)}
+        problems = [*_unknown_groups(cls, groups), *_group_problems(cls, groups)]
+        if problems:
+            raise SettingsError(problems, source)
+        settings = cls.model_validate(groups)
+        if found := [problem for check in CHECKS for problem in check(settings)]:
+            raise SettingsError(
+                [problem.under(NAMESPACE) if ":" not in problem.path else problem for problem in found], source
+            )
+        return settings
+
+
+def _decoded(value: str | None) -> Any:
+    try:
+        return json.loads(value) if value is not None else None
+    except json.JSONDecodeError:
+        return value
+
+
+def _unknown_groups(cls: type[Settings], groups: Mapping[str, Any]) -> list[Problem]:
+    known = {field.alias or name for name, field in cls.model_fields.items()}
+    return [
+        Problem(f"{NAMESPACE}:{key}", "…", "is not a known key", f"remove it; known: {', '.join(sorted(known))}")
+        for key in groups
+        if key not in known
+    ]
+
+
+def _group_problems(cls: type[Settings], groups: Mapping[str, Any]) -> list[Problem]:
+    """Each group alone, so that one broken group doesn't hide the problems of another."""
+    problems: list[Problem] = []
+    for name, field in cls.model_fields.items():
+        key = field.alias or name
+        if key not in groups:
+            if field.is_required():
+                problems.append(Problem(f"{NAMESPACE}:{key}", None, "is required", "add it to the stack file"))
+            continue
+        try:
+            TypeAdapter[Any](field.annotation or Any).validate_python(groups[key])
+        except ValidationError as error:
+            problems += from_pydantic(error, f"{NAMESPACE}:{key}", field.annotation)
+    return problems

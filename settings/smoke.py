@@ -1,0 +1,21 @@
+"""How the deployment is proven."""
+
+from typing import Literal
+
+from pydantic import AnyHttpUrl, Field
+
+from settings.base import Group
+
+
+class SmokeSettings(Group):
+    """The safe probes that decide whether a deployment counts as done."""
+
+    gate: bool = True
+    via: Literal["endpoint", "port-forward", "job"] = "endpoint"
+    endpoint: AnyHttpUrl | None = None
+    """Public base URL of the gateway, for via endpoint."""
+    deadline_seconds: int = Field(default=60, ge=5, le=3600)
+    prefix_tokens: int = Field(default=1000, ge=64)
+    """Length of the shared prefix in the cache probe."""
+    warm_over_cold_ttft: float = Field(default=0.25, gt=0, lt=1)
+    """TTFT with the shared prefix over TTFT without it, at most."""

@@ -1,0 +1,1 @@
+"""Probes, preflight, doctor, pulse and drills against a running stack."""

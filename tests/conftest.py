@@ -1,0 +1,15 @@
+"""Folders decide markers, so that no test can forget its own."""
+
+from pathlib import Path
+
+import pytest
+
+FOLDERS = {"unit": "unit", "policies": "policies", "real": "real"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(root).parts[0]
+        if folder in FOLDERS:
+            item.add_marker(FOLDERS[folder])

@@ -1,0 +1,30 @@
+"""Names of Kubernetes objects."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules import names
+
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@given(st.text(min_size=1, max_size=127), st.sampled_from(names.ROLES), st.text(min_size=1, max_size=63))
+def test_every_engine_and_warm_name_is_a_dns_label(model: str, role: str, pool: str):
+    for name in (names.engine(model, role, pool), names.warm(model, role, pool), names.router(model)):
+        assert len(name) <= 63
+        assert LABEL.fullmatch(name)
+
+
+@given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))
+def test_two_models_never_share_a_slug(one: str, other: str):
+    assert (names.slug(one) == names.slug(other)) == (one == other)
+
+
+def test_a_plain_name_stays_as_it_is():
+    assert names.slug("dev-wide") == "dev-wide"
+
+
+def test_case_and_dots_are_kept_apart_by_a_digest():
+    assert names.slug("DeepSeek-V3.2") != names.slug("deepseek-v3-2")

@@ -1,0 +1,92 @@
+"""The stack configuration: what it accepts, and how it says no."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from settings.errors import SettingsError
+from settings.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def dev() -> dict[str, Any]:
+    config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]
+    return {key.removeprefix("moonstack:"): value for key, value in config.items()}
+
+
+def lines(values: dict[str, Any]) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_mapping(values)
+    return [problem.line() for problem in caught.value.problems]
+
+
+def test_the_dev_stack_is_valid():
+    settings = Settings.from_mapping(dev())
+    assert settings.models[0].prefill[0].replicas == 2
+    assert settings.models[0].decode[0].replicas == 1
+
+
+def test_a_misspelt_key_is_answered_with_the_key_that_was_meant():
+    values = dev()
+    values["models"][0]["prefil"] = values["models"][0].pop("prefill")
+    assert any("moonstack:models[0].prefil" in line and "did you mean prefill?" in line for line in lines(values))
+
+
+def test_an_unknown_group_is_refused_with_the_known_ones():
+    assert any("moonstack:modells" in line and "models" in line for line in lines(dev() | {"modells": []}))
+
+
+def test_every_broken_group_is_reported_in_one_go():
+    values = dev()
+    values["environment"] = "staging"
+    values["gateway"]["replicas"] = 0
+    del values["cluster"]["identifier"]
+    found = lines(values)
+    assert len(found) == 3
+    assert any("moonstack:environment: 'staging': must be one of" in line for line in found)
+    assert any("moonstack:gateway.replicas: 0: must be at least 1" in line for line in found)
+    assert any("moonstack:cluster.identifier" in line and "is required" in line for line in found)
+
+
+def test_more_chips_than_the_pool_has_are_refused_with_the_sum():
+    values = dev()
+    values["models"][0]["prefill"]["replicas"] = 4
+    assert any(
+        "4×8 + 1×4 = 36 chips: pool ascend has 1×32 = 32 chips" in line.replace("'", "") for line in lines(values)
+    )
+
+
+def test_two_models_of_one_name_are_refused():
+    values = dev()
+    values["models"] *= 2
+    assert any("models[1].name" in line and "exists already" in line for line in lines(values))
+
+
+def test_the_channel_quota_covers_the_largest_gateway():
+    values = dev()
+    values["channel"] = {"key": "out", "quotaQps": 15_360}
+    values["keys"]["keys"].append({"id": "out", "purpose": "fallback", "owner": "gateway"})
+    values["autoscaling"]["gateway"] = {"maxReplicas": 128}
+    Settings.from_mapping(values)
+    values["autoscaling"]["gateway"] = {"maxReplicas": 129}
+    assert any("129 × qpsPerPod 120 = 15,480" in line for line in lines(values))
+
+
+def test_a_missing_stack_file_names_those_that_exist():
+    with pytest.raises(SettingsError, match=r"Pulumi\.dev\.yaml"):
+        Settings.from_stack_file(ROOT / "Pulumi.nowhere.yaml")
+
+
+def test_a_stack_file_that_is_no_yaml_is_one_clear_problem(tmp_path: Path):
+    broken = tmp_path / "Pulumi.x.yaml"
+    broken.write_text("config: [")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        Settings.from_stack_file(broken)
+
+
+def test_key_values_never_enter_the_settings():
+    values = dev() | {"keyValue-dev-client": {"secure": "v1:abc"}}
+    assert "keyValue" not in Settings.from_mapping(values).model_dump_json()
