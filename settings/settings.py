@@ -46,15 +46,10 @@ class Settings(Group):
     @classmethod
     def load(cls, config: Any) -> Self:
         """The settings from a `pulumi.Config`, the only reader of it. Raises SettingsError with every problem at once."""
-        from pulumi.runtime import config as runtime
-
         prefix = f"{config.name}:"
-        raw = {
-            key.removeprefix(prefix): config.get(key.removeprefix(prefix))
-            for key in runtime.CONFIG
-            if key.startswith(prefix)
-        }
-        return cls.from_mapping({key: _decoded(value) for key, value in raw.items()}, source="the stack configuration")
+        keys = [key.removeprefix(prefix) for key in _configured_keys() if key.startswith(prefix)]
+        values = {key: _decoded(config.get(key)) for key in keys if not key.startswith(KEY_VALUE_PREFIX)}
+        return cls.from_mapping(values, source="the stack configuration")
 
     @classmethod
     def from_stack_file(cls, path: Path) -> Self:
@@ -91,6 +86,13 @@ class Settings(Group):
                 [problem.under(NAMESPACE) if ":" not in problem.path else problem for problem in found], source
             )
         return settings
+
+
+def _configured_keys() -> set[str]:
+    """Every key of the running program's configuration, with its namespace; `pulumi.Config` itself can't list."""
+    from pulumi.runtime import config as runtime
+
+    return {*runtime.CONFIG.get(), *runtime.get_config_env()}
 
 
 def _decoded(value: str | None) -> Any:
