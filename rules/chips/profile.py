@@ -6,6 +6,7 @@ from typing import Literal
 Vendor = Literal["huawei", "nvidia", "xuantie", "cpu"]
 Arch = Literal["amd64", "arm64", "riscv64"]
 Connector = Literal["mooncake-store", "mooncake-v1", "mooncake", "nixl", "ascend-store", "lmcache", "layerwise", "none"]
+Protocol = Literal["tcp", "rdma", "ascend"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,8 @@ class DriverStack:
     resource: str | None
     required_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Label → accepted values; an empty tuple accepts any value. Required on nodes, never written by us."""
+    partitioned: bool = False
+    """The resource is a slice of a chip (MIG), so no pod of it takes part in prefill/decode disaggregation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,18 @@ class HostMount:
 
     path: str
     kind: Literal["File", "Directory", "CharDevice"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortRange:
+    """Ports that a transport picks from at random: `base` and the `per_chip` following ones for each chip of the host."""
+
+    base: int
+    per_chip: int
+
+    def first_free(self, chips: int) -> int:
+        """The first port above the range on a host with `chips` chips."""
+        return self.base + self.per_chip * chips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +53,9 @@ class ChipProfile:
     stacks: tuple[DriverStack, ...]
     architectures: tuple[Arch, ...]
     connectors: tuple[Connector, ...]
+    protocols: tuple[Protocol, ...] = ("tcp",)
+    """Transports of the Mooncake store that the chip's engine can speak."""
+    dtypes: tuple[str, ...] = ("auto", "bfloat16", "float16", "float32")
     chips_per_pod: tuple[int, ...]
     """Numbers of chips that one pod may ask for."""
     domain_chips: int
@@ -47,9 +65,15 @@ class ChipProfile:
     load_bytes_per_second: int
     engine_start_seconds: int
     engine_image: str | None
+    transport_ports: PortRange | None = None
+    """Ports that the chip's own transport claims on a host; a KV handshake port must lie outside."""
     environment: dict[str, str] = field(default_factory=dict)
+    pod_ip_variables: tuple[str, ...] = ()
+    """Environment variables that must hold the pod's address."""
     mounts: tuple[HostMount, ...] = ()
     capabilities: tuple[str, ...] = ()
+    shared_memory: str = "1Gi"
+    """Size of /dev/shm, through which the workers of one engine talk."""
 
     def stack(self, name: str) -> DriverStack | None:
         """The driver stack of that name, or None."""
