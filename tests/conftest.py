@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = {"unit": "unit", "policies": "policies", "real": "real"}
+FOLDERS = {"unit": "unit", "policies": "policies", "envoy": "envoy", "real": "real"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
