@@ -13,6 +13,14 @@ PURPOSE: Final = f"{PREFIX}/purpose"
 CONFIG_DIGEST: Final = f"{PREFIX}/config-digest"
 KV_IDENTITY: Final = f"{PREFIX}/kv-identity"
 REVISION: Final = f"{PREFIX}/revision"
+KEY_ID: Final = f"{PREFIX}/key-id"
+KEY_FINGERPRINT: Final = f"{PREFIX}/key-fingerprint"
+KEY_STAGE: Final = f"{PREFIX}/key-stage"
+NOT_BEFORE: Final = f"{PREFIX}/not-before"
+EXPIRES: Final = f"{PREFIX}/expires"
+OWNER: Final = f"{PREFIX}/owner"
+CONSUMER: Final = f"{PREFIX}/consumer"
+"""On a Secret: the `app.kubernetes.io/name` of the only workload that may read it; `none` if no workload may."""
 ROUTED: Final = f"{PREFIX}/routed"
 """On the pods that routers may pick; outside every workload selector, so that patching it moves no pod between owners."""
 
@@ -21,7 +29,7 @@ NODE_NVLINK: Final = "gpu.topology/nvlink"
 ARCH: Final = "kubernetes.io/arch"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
-OWN_NODE_LABELS: Final = frozenset({NODE_POOL, NODE_NVLINK, CHIP, DOMAIN})
+OWN_NODE_LABELS: Final = frozenset({NODE_POOL, NODE_NVLINK, CHIP, DOMAIN, POOL})
 """The only node labels Moonstack ever writes; a device plugin's labels are required, never written (pulumi-kubernetes#2750)."""
 
 

@@ -1,0 +1,39 @@
+"""What every component needs to know of its stack, passed down explicitly."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from rules import labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """The stack's identity, its one Kubernetes provider, and the images by name."""
+
+    stack: str
+    environment: str
+    namespace: str
+    provider: kubernetes.Provider
+    images: Mapping[str, str]
+    image_pull_policy: str = "IfNotPresent"
+
+    def opts(self, parent: pulumi.Resource, **more: Any) -> pulumi.ResourceOptions:
+        """Options of a child resource: parent, the stack's provider, and whatever else the resource needs."""
+        return pulumi.ResourceOptions(parent=parent, provider=self.provider, **more)
+
+    def metadata(self, name: str, component: str, **more: Any) -> dict[str, Any]:
+        """Object metadata with the recommended labels; `labels` and `annotations` in `more` are merged."""
+        own = labels.recommended(name, component, self.stack) | more.pop("labels", {})
+        return {"name": name, "namespace": self.namespace, "labels": own, **more}
+
+    def image(self, name: str) -> str:
+        """The reference of an image. Raises KeyError with the names that are known."""
+        try:
+            return self.images[name]
+        except KeyError:
+            known = ", ".join(sorted(self.images)) or "none"
+            raise KeyError(f"moonstack:cluster.images has no {name!r}; known: {known}") from None

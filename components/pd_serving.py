@@ -1,0 +1,86 @@
+"""A model served natively: one Deployment a role and pool, and vllm-routers in front."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from components.context import Context
+from components.objects import Manifest, declare
+from components.pods.engine import engine_template
+from components.router import Router
+from components.serving_plan import EnginePlan
+from rules import timing
+from settings.models import ModelSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PdServingArgs:
+    """The model and its engines; `scaled` says that a scaler owns the replicas."""
+
+    model: ModelSettings
+    engines: tuple[EnginePlan, ...]
+    scaled: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PdServingResources:
+    """The engines' Deployments by name, their budgets, and the routers."""
+
+    engines: dict[str, pulumi.CustomResource]
+    budgets: dict[str, pulumi.CustomResource]
+    router: Router
+
+
+class PdServing(pulumi.ComponentResource):
+    """Prefill and decode (or aggregated) engines of one model on plain Kubernetes."""
+
+    resources: PdServingResources
+
+    def __init__(
+        self, name: str, args: PdServingArgs, context: Context, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("moonstack:serving:PdServing", name, {"model": args.model.model_dump(mode="json")}, opts)
+        engines = {plan.name: self._create_engine(plan, args.scaled, context) for plan in args.engines}
+        routed = pulumi.ResourceOptions(parent=self, depends_on=list(engines.values()))
+        router = Router(name, args.model, context, routed)
+        self.resources = PdServingResources(
+            engines=engines,
+            budgets={plan.name: declare(disruption_budget(plan, context), self, context) for plan in args.engines},
+            router=router,
+        )
+        self.register_outputs({"router": router.resources.deployment.id})
+
+    def _create_engine(self, plan: EnginePlan, scaled: bool, context: Context) -> pulumi.CustomResource:
+        seconds = f"{_rollout_seconds(plan)}s"
+        timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
+        return declare(deployment(plan, scaled, context), self, context, custom_timeouts=timeouts)
+
+
+def deployment(plan: EnginePlan, scaled: bool, context: Context) -> Manifest:
+    """The engines of one role on one pool; no `replicas` where a scaler owns them (pulumi-kubernetes#2491)."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": context.metadata(plan.name, "engine"),
+        "spec": {
+            **({} if scaled else {"replicas": plan.placement.replicas}),
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "progressDeadlineSeconds": _rollout_seconds(plan),
+            "selector": {"matchLabels": dict(plan.selector)},
+            "template": engine_template(plan.pod, plan.labels, plan.store_digest),
+        },
+    }
+
+
+def disruption_budget(plan: EnginePlan, context: Context) -> Manifest:
+    """One engine of a role away at most."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": context.metadata(plan.name, "engine"),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(plan.selector)}},
+    }
+
+
+def _rollout_seconds(plan: EnginePlan) -> int:
+    return timing.rollout_seconds(plan.pod.load_seconds, plan.model.longest_request_seconds, plan.placement.replicas)

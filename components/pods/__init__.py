@@ -1,0 +1,1 @@
+"""Pure builders of pod specs, shared by components and backends; no Pulumi import."""

@@ -1,0 +1,149 @@
+"""The pod template of an engine, for Deployments and for Kthena's role templates alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.pods.security import container_security, pod_security
+from rules import labels, names, ports, timing
+from rules.chips import ChipProfile
+from rules.engine import STORE_CONFIG_PATH, EngineLaunch, arguments, environment
+
+STORE_VOLUME = "mooncake"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineBuild:
+    """The program that serves: its image, how it is started, and what it needs mounted beside the weights."""
+
+    image: str
+    command: tuple[str, ...] = ("vllm", "serve")
+    environment: Mapping[str, str] = field(default_factory=dict)
+    volumes: tuple[dict[str, Any], ...] = ()
+    mounts: tuple[dict[str, Any], ...] = ()
+    enforce_eager: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnginePod:
+    """One kind of engine pod. CPU and memory are Kubernetes quantities, chips whole pieces."""
+
+    launch: EngineLaunch
+    build: EngineBuild
+    chip: ChipProfile
+    resource: str | None
+    """The extended resource of the pool's driver stack."""
+    chips: int
+    cpu: str
+    memory: str
+    weights_volume: dict[str, Any]
+    """A pod volume's source, without its name."""
+    load_seconds: int
+    node_selector: Mapping[str, str]
+    tolerations: tuple[dict[str, Any], ...] = ()
+    service_account: str | None = None
+    image_pull_policy: str = "IfNotPresent"
+    init_containers: tuple[dict[str, Any], ...] = ()
+    priority_class: str | None = None
+    affinity: dict[str, Any] | None = None
+    topology_spread: tuple[dict[str, Any], ...] = ()
+
+
+def engine_template(pod: EnginePod, pod_labels: Mapping[str, str], store_digest: str) -> dict[str, Any]:
+    """A pod template: engine container, weights, store configuration, probes that mean "model loaded"."""
+    return {
+        "metadata": {
+            "labels": dict(pod_labels),
+            "annotations": {
+                labels.KV_IDENTITY: pod.launch.cache_prefix,
+                labels.CONFIG_DIGEST: store_digest,
+            },
+        },
+        "spec": engine_spec(pod),
+    }
+
+
+def engine_spec(pod: EnginePod) -> dict[str, Any]:
+    """The pod spec; `terminationGracePeriodSeconds` and preStop follow the longest request."""
+    spec: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_security(),
+        "terminationGracePeriodSeconds": timing.grace_seconds(pod.launch.longest_request_seconds),
+        "nodeSelector": dict(pod.node_selector),
+        "containers": [engine_container(pod)],
+        "volumes": _volumes(pod),
+    }
+    optional = {
+        "tolerations": list(pod.tolerations),
+        "serviceAccountName": pod.service_account,
+        "initContainers": list(pod.init_containers),
+        "priorityClassName": pod.priority_class,
+        "affinity": pod.affinity,
+        "topologySpreadConstraints": list(pod.topology_spread),
+    }
+    return spec | {key: value for key, value in optional.items() if value}
+
+
+def engine_container(pod: EnginePod) -> dict[str, Any]:
+    """The engine container. Chip requests equal limits; the memory limit equals the request, as KV space is resident."""
+    chips = {pod.resource: str(pod.chips)} if pod.resource and pod.chips else {}
+    return {
+        "name": "engine",
+        "image": pod.build.image,
+        "imagePullPolicy": pod.image_pull_policy,
+        "command": list(pod.build.command),
+        "args": arguments(pod.launch),
+        "env": environment(pod.launch, {**pod.chip.environment, **pod.build.environment}),
+        "ports": [{"name": "http", "containerPort": ports.ENGINE, "protocol": "TCP"}],
+        "resources": {
+            "requests": {"cpu": pod.cpu, "memory": pod.memory, **chips},
+            "limits": {"memory": pod.memory, **chips},
+        },
+        "startupProbe": _probe(timing.startup_failure_threshold(pod.load_seconds)),
+        "readinessProbe": _probe(2),
+        "lifecycle": {"preStop": {"sleep": {"seconds": timing.PRESTOP_SECONDS}}},
+        "securityContext": container_security(pod.chip.capabilities),
+        "volumeMounts": _mounts(pod),
+    }
+
+
+def _probe(failures: int) -> dict[str, Any]:
+    """The engine opens its socket only once the model is loaded, so /health means loaded (B4)."""
+    return {
+        "httpGet": {"path": "/health", "port": ports.ENGINE},
+        "periodSeconds": timing.PROBE_PERIOD_SECONDS,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }
+
+
+def _volumes(pod: EnginePod) -> list[dict[str, Any]]:
+    volumes: list[dict[str, Any]] = [
+        {"name": "weights", **pod.weights_volume},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+    ]
+    if pod.launch.connector != "none":
+        volumes.append({"name": STORE_VOLUME, "configMap": {"name": names.KV_MASTER}})
+    volumes += [
+        {"name": _mount_name(mount.path), "hostPath": {"path": mount.path, "type": mount.kind}}
+        for mount in pod.chip.mounts
+    ]
+    return [*volumes, *pod.build.volumes]
+
+
+def _mounts(pod: EnginePod) -> list[dict[str, Any]]:
+    mounts: list[dict[str, Any]] = [
+        {"name": "weights", "mountPath": pod.launch.path, "readOnly": True},
+        {"name": "tmp", "mountPath": "/tmp"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    if pod.launch.connector != "none":
+        mounts.append({"name": STORE_VOLUME, "mountPath": STORE_CONFIG_PATH.rpartition("/")[0], "readOnly": True})
+    mounts += [{"name": _mount_name(m.path), "mountPath": m.path, "readOnly": True} for m in pod.chip.mounts]
+    return [*mounts, *pod.build.mounts]
+
+
+def _mount_name(path: str) -> str:
+    return "host-" + names.slug(path.strip("/").replace("/", "-").replace(".", "-").replace("_", "-").lower())
