@@ -1,0 +1,1 @@
+"""Elasticity: metrics, planning, simulation, components."""
