@@ -1,0 +1,94 @@
+"""How many pods and chips a stack may come to hold, and what they cost: minimum, as declared, maximum."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from rules.chips import CHIPS
+from rules.placement import Demand
+from rules.warm_pool import HOURS_PER_MONTH
+from settings.autoscaling import Role
+from settings.models import ModelSettings, RoleSettings
+from settings.node_pools import NodePoolSettings
+
+if TYPE_CHECKING:
+    from settings.settings import Settings
+
+ROLLOUT_SURGE = 1
+"""Every engine Deployment rolls with maxSurge 1, maxUnavailable 0: one pod more while it lasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolePlan:
+    """Replicas of one role of a model on one pool, and its warm pods."""
+
+    path: str
+    model: ModelSettings
+    role: Role
+    placement: RoleSettings
+    low: int
+    high: int
+    warm: int
+    """Warm pods to start with; `warm_high` is what the weekly review may make of them."""
+    warm_high: int
+    scaled: bool
+
+
+def role_plans(settings: "Settings") -> Iterator[RolePlan]:
+    """Every role and pool of the stack with its bounds."""
+    scaling, warm = settings.autoscaling.engines, settings.warm_pool
+    for index, model in enumerate(settings.models):
+        for name, placements in model.roles().items():
+            role = cast(Role, name)
+            warmed = warm.enabled and role in warm.roles and model.backend == "native"
+            low, high = scaling.bounds(role)
+            for position, placement in enumerate(placements):
+                yield RolePlan(
+                    path=f"models[{index}].{name}[{position}]",
+                    model=model,
+                    role=role,
+                    placement=placement,
+                    low=low if scaling.enabled else placement.replicas,
+                    high=max(high, placement.replicas) if scaling.enabled else placement.replicas,
+                    warm=warm.replicas if warmed else 0,
+                    warm_high=warm.max_replicas if warmed else 0,
+                    scaled=scaling.enabled,
+                )
+
+
+def most_demands(settings: "Settings") -> list[Demand]:
+    """Pods at their most: maximum replicas, warm pods, and the surge of a rollout of everything at once."""
+    demands = []
+    for plan in role_plans(settings):
+        place = plan.placement
+        if plan.scaled:
+            demands.append(Demand("autoscaling.engines.maxReplicas", place.pool, plan.high, place.chips))
+        else:
+            demands.append(Demand(f"{plan.path}.replicas", place.pool, plan.high, place.chips))
+        if plan.warm_high:
+            demands.append(Demand("warmPool.maxReplicas", place.pool, plan.warm_high, place.chips))
+        if plan.model.backend == "native":
+            surge = ROLLOUT_SURGE * (2 if plan.warm_high else 1)
+            demands.append(Demand(f"{plan.path} (surge of a rollout)", place.pool, surge, place.chips))
+    return demands
+
+
+def chip_cost(pool: NodePoolSettings) -> float:
+    """Yuan a chip and hour: the pool's own figure, else the chip profile's."""
+    if pool.cost_per_chip_hour is not None:
+        return pool.cost_per_chip_hour
+    return CHIPS[pool.chip].cost_per_hour
+
+
+def costs(settings: "Settings") -> dict[str, float]:
+    """Yuan an hour at minimum, as declared and at maximum, and of the warm pool an hour and a month (B6)."""
+    pools = {pool.name: pool for pool in settings.node_pools}
+    totals = dict.fromkeys(("minimum", "declared", "maximum", "warmPool"), 0.0)
+    for plan in role_plans(settings):
+        pod = plan.placement.chips * chip_cost(pools[plan.placement.pool])
+        totals["minimum"] += pod * plan.low
+        totals["declared"] += pod * plan.placement.replicas
+        totals["maximum"] += pod * plan.high
+        totals["warmPool"] += pod * plan.warm
+    totals["warmPoolPerMonth"] = totals["warmPool"] * HOURS_PER_MONTH
+    return {name: round(value, 2) for name, value in totals.items()}

@@ -1,0 +1,121 @@
+"""Scalers, warm pool and the chips that they may come to hold."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rules.metrics import served
+from rules.metrics.lint import ScalingRule, lint_rule
+from rules.placement import over_capacity
+from rules.problem import Problem, duplicates
+from settings.capacity_plan import most_demands
+
+if TYPE_CHECKING:
+    from settings.settings import Settings
+
+
+def rules_can_work(settings: "Settings") -> list[Problem]:
+    """Every scaling rule names a metric that exists, with labels, kind, unit and range that fit its target."""
+    engines = settings.autoscaling.engines
+    rules = [
+        ScalingRule(
+            path=f"autoscaling.engines.triggers[{index}]", query=trigger.query, target=trigger.target, served=False
+        )
+        for index, trigger in enumerate(engines.triggers)
+    ]
+    targets = {
+        "queueDepth": (served.QUEUE_DEPTH, engines.queue_depth),
+        "ttftSeconds": (served.TTFT, engines.ttft_seconds),
+        "kvUtilizationPercent": (served.KV_UTILIZATION, engines.kv_utilization_percent),
+    }
+    rules += [
+        ScalingRule(path=f"autoscaling.engines.{key}", query=metric, target=target, served=True)
+        for key, (metric, target) in targets.items()
+    ]
+    return [problem for rule in rules for problem in lint_rule(rule)]
+
+
+def the_implementation_is_complete(settings: "Settings") -> list[Problem]:
+    """KEDA needs a Prometheus; Kthena's scaler scales Kthena's workloads; own triggers are KEDA's."""
+    engines = settings.autoscaling.engines
+    if not engines.enabled:
+        return []
+    path = "autoscaling.engines"
+    problems = duplicates(f"{path}.triggers", [trigger.name for trigger in engines.triggers], "trigger")
+    if engines.implementation == "keda" and engines.prometheus_url is None:
+        problems.append(
+            Problem(f"{path}.prometheusUrl", None, "implementation keda reads Prometheus", "give its address")
+        )
+    if engines.triggers and engines.implementation != "keda":
+        problems.append(
+            Problem(
+                f"{path}.triggers",
+                engines.implementation,
+                "only implementation keda takes triggers of one's own",
+                "use keda, or remove them",
+            )
+        )
+    backends = {model.backend for model in settings.models}
+    if engines.implementation == "kthena" and backends != {"kthena"}:
+        problems.append(
+            Problem(
+                f"{path}.implementation",
+                "kthena",
+                "scales models with backend kthena only",
+                "use hpa for native models",
+            )
+        )
+    if engines.implementation != "kthena" and "kthena" in backends:
+        problems.append(
+            Problem(
+                f"{path}.implementation",
+                engines.implementation,
+                "can't scale the roles of a ModelServing: its scale subresource is whole groups",
+                "use kthena, or backend native",
+            )
+        )
+    return problems
+
+
+def windows_are_possible(settings: "Settings") -> list[Problem]:
+    """A scheduled floor names a model that exists and stays within the role's maximum."""
+    engines = settings.autoscaling.engines
+    known = {model.name: model for model in settings.models}
+    problems = []
+    for index, window in enumerate(engines.schedule):
+        path = f"autoscaling.engines.schedule[{index}]"
+        if window.model is not None and window.model not in known:
+            names = ", ".join(known) or "none declared"
+            problems.append(
+                Problem(f"{path}.model", window.model, "is not a declared model", f"choose one of: {names}")
+            )
+        _, high = engines.bounds(window.role)
+        if window.min_replicas > high:
+            problems.append(
+                Problem(
+                    f"{path}.minReplicas",
+                    window.min_replicas,
+                    f"the role's maximum is {high}",
+                    "lower it, or raise maxReplicas",
+                )
+            )
+    return problems
+
+
+def the_most_fits(settings: "Settings") -> list[Problem]:
+    """Chips of a pool cover maximum replicas, warm pods and the surge of a rollout (else it ends in Pending pods)."""
+    if not settings.autoscaling.engines.enabled and not settings.warm_pool.enabled:
+        return []
+    demands = most_demands(settings)
+    return [
+        problem
+        for pool in settings.node_pools
+        for problem in over_capacity(demands, pool.name, len(pool.nodes) or pool.count, pool.chips_per_node)
+    ]
+
+
+CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
+    rules_can_work,
+    the_implementation_is_complete,
+    windows_are_possible,
+    the_most_fits,
+)

@@ -1,0 +1,27 @@
+"""Who watches: PodMonitors, alert rules and dashboards where their consumers exist."""
+
+from typing import Annotated
+
+from pydantic import AnyHttpUrl, Field, StringConstraints
+
+from settings.base import Group
+
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
+
+
+class ObservabilitySettings(Group):
+    """Objects of the Prometheus operator and of Grafana's sidecar; off where neither is installed."""
+
+    pod_monitors: bool = False
+    alerts: bool = False
+    dashboards: bool = False
+    """ConfigMaps that Grafana's sidecar picks up by `dashboardLabel`."""
+    scrape_interval_seconds: int = Field(default=15, ge=1, le=300)
+    monitor_labels: dict[str, LabelValue] = Field(default_factory=dict)
+    """Labels by which the Prometheus object selects monitors and rules, e.g. `release`."""
+    dashboard_label: str = "grafana_dashboard"
+    runbook_base: AnyHttpUrl | None = None
+    """Base URL of docs/runbooks.md as published; alerts carry a relative link when not given."""
+    ttft_alert_seconds: float = Field(default=2, gt=0)
+    channel_share_alert: float = Field(default=0.3, gt=0, le=1)
+    """Share of a request's time spent in the external channel (A11)."""

@@ -1,0 +1,31 @@
+"""Loaded pods in hand: how many, when they step in, and what they cost (B5, B6)."""
+
+from pydantic import Field, model_validator
+
+from settings.autoscaling import Role
+from settings.base import Group
+
+
+class WarmPoolSettings(Group):
+    """Pods with the model loaded that no router picks until the controller says so."""
+
+    enabled: bool = False
+    """Off unless wanted: the pods hold their chips day and night."""
+    roles: tuple[Role, ...] = ("prefill", "decode", "serve")
+    replicas: int = Field(default=2, ge=1)
+    """To start with, for each role and pool."""
+    min_replicas: int = Field(default=1, ge=1)
+    max_replicas: int = Field(default=4, ge=1)
+    review_activations: int = Field(default=3, ge=0)
+    """Fewer activations in a week shrink the pool to its minimum (B6)."""
+    calm_seconds: int = Field(default=60, ge=1)
+    """Without a queue for so long, one activated pod goes back to the pool."""
+
+    @model_validator(mode="after")
+    def _range(self) -> "WarmPoolSettings":
+        if not self.min_replicas <= self.replicas <= self.max_replicas:
+            raise ValueError(
+                f"replicas {self.replicas} must lie between minReplicas {self.min_replicas} and maxReplicas "
+                f"{self.max_replicas}; move the bounds or the start"
+            )
+        return self
