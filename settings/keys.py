@@ -1,15 +1,23 @@
 """Keys: metadata in plain, values only as scalar secrets `moonstack:keyValue-<id>` or in Secrets Manager."""
 
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from settings.base import DnsLabel, Group
 
 Purpose = Literal["debug", "fallback", "coding", "client", "smoke"]
 OUTBOUND: frozenset[str] = frozenset({"debug", "fallback", "coding"})
 """Purposes whose keys the external channel issued (C8); the others are ours, presented by our clients."""
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+"""A date or time; UTC unless it says otherwise. Quote it in the stack file."""
 
 
 class KeySettings(Group):
@@ -21,8 +29,14 @@ class KeySettings(Group):
     """The application that holds the key."""
     qps: int | None = Field(default=None, ge=1)
     tokens_per_day: int | None = Field(default=None, ge=1)
-    not_before: datetime | None = None
-    expires: datetime | None = None
+    not_before: Moment | None = None
+    """The gateway refuses a client key before this moment."""
+    expires: Moment | None = None
+    """From this moment the key is refused; required in prod. Deployments warn 14 days ahead."""
+
+    def valid_at(self, now: datetime) -> bool:
+        """Whether the key may be used at a moment."""
+        return (self.not_before is None or self.not_before <= now) and (self.expires is None or now < self.expires)
 
     @property
     def outbound(self) -> bool:
@@ -35,4 +49,8 @@ class KeysSettings(Group):
 
     source: Literal["config", "secretsManager", "local", "placeholder"] = "config"
     """config: encrypted stack configuration; local: generated into the state directory (dev only); placeholder: offline verbs only."""
+    secrets_prefix: str = Field(default="moonstack/", pattern=r"^[A-Za-z0-9/_+=.@-]*$")
+    """Secrets Manager: the secret of a key is called `<prefix><environment>/<id>`."""
+    region: str | None = None
+    """Secrets Manager: the AWS region; the ambient one when not given."""
     keys: tuple[KeySettings, ...] = ()

@@ -1,6 +1,7 @@
 """Keys are complete and used for what they are for."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
@@ -50,8 +51,24 @@ def local_keys_stay_in_dev(settings: "Settings") -> list[Problem]:
     return []
 
 
+def no_key_has_expired(settings: "Settings") -> list[Problem]:
+    """An expired key would be refused by whoever gets it; in prod every key must say when it ends."""
+    problems = []
+    for index, key in enumerate(settings.keys.keys):
+        path = f"keys.keys[{index}].expires"
+        if key.expires and key.expires <= datetime.now(UTC):
+            ended = key.expires.date().isoformat()
+            problems.append(Problem(path, ended, f"key {key.id} has expired", f"rotate it: make rotate ID={key.id}"))
+        if key.expires and key.not_before and key.expires <= key.not_before:
+            problems.append(Problem(path, key.expires.isoformat(), "must be after notBefore", "correct one of them"))
+        if key.expires is None and settings.environment == "prod":
+            problems.append(Problem(path, None, "is required in prod", "say when the key ends"))
+    return problems
+
+
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     ids_are_unique,
     the_channel_has_a_key,
     local_keys_stay_in_dev,
+    no_key_has_expired,
 )

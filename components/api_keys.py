@@ -1,0 +1,135 @@
+"""API keys in the cluster: an immutable Secret for each version, and the two Secrets that the gateway mounts."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import Context
+from components.key_source import KeyVersion
+from rules import labels, names
+from rules.envoy_keys import FILE, ClientKey, client_keys_file
+from settings.keys import KeySettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeysArgs:
+    """The declared keys and all their versions; `now` decides which client keys are valid."""
+
+    keys: tuple[KeySettings, ...]
+    versions: tuple[KeyVersion, ...]
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeysResources:
+    """Secrets by key id and stage, and the gateway's two."""
+
+    versions: Mapping[tuple[str, str], kubernetes.core.v1.Secret]
+    client_keys: kubernetes.core.v1.Secret
+    channel_keys: kubernetes.core.v1.Secret
+
+
+class ApiKeys(pulumi.ComponentResource):
+    """All keys of a stack. Names and fingerprints are plain, so that nothing that refers to a Secret turns secret itself."""
+
+    resources: ApiKeysResources
+    facts: list[dict[str, Any]]
+    """What may be shown of each key: id, purpose, owner, stage, fingerprint, expires."""
+
+    def __init__(
+        self, name: str, args: ApiKeysArgs, context: Context, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        self.facts = [_facts(_of(args.keys, version), version) for version in args.versions]
+        super().__init__("moonstack:api_keys:ApiKeys", name, {"keys": self.facts}, opts)
+        self._context = context
+        now = args.now or datetime.now(UTC)
+        self.resources = ApiKeysResources(
+            versions={(v.id, v.stage): self._create_version(_of(args.keys, v), v) for v in args.versions},
+            client_keys=self._create_client_keys(args, now),
+            channel_keys=self._create_channel_keys(args),
+        )
+        self.register_outputs({"keys": self.facts, "clientKeys": self.resources.client_keys.id})
+
+    def _create_version(self, key: KeySettings, version: KeyVersion) -> kubernetes.core.v1.Secret:
+        """Nothing mounts it: the key agent reads it by name, and a person finds the value there."""
+        return self._create_secret(
+            names.key_version(key.id, version.fingerprint),
+            {"value": version.value},
+            consumer=names.KEY_AGENT,
+            immutable=True,
+            labels={labels.KEY_ID: key.id, labels.PURPOSE: key.purpose, labels.KEY_STAGE: version.stage},
+            annotations=_annotations(key, version),
+        )
+
+    def _create_client_keys(self, args: ApiKeysArgs, now: datetime) -> kubernetes.core.v1.Secret:
+        keys = {key.id: key for key in args.keys if not key.outbound and key.valid_at(now)}
+        versions = [version for version in args.versions if version.id in keys]
+        text = pulumi.Output.secret(pulumi.Output.all(*[version.value for version in versions])).apply(
+            lambda values: client_keys_file(ClientKey(v.id, value) for v, value in zip(versions, values, strict=True))
+        )
+        return self._create_secret(
+            names.CLIENT_KEYS, {FILE: text}, consumer=names.GATEWAY, labels={labels.PURPOSE: "client"}
+        )
+
+    def _create_channel_keys(self, args: ApiKeysArgs) -> kubernetes.core.v1.Secret:
+        outbound = {key.id for key in args.keys if key.outbound}
+        values = {v.id: v.value for v in args.versions if v.id in outbound and v.stage == "current"}
+        return self._create_secret(
+            names.CHANNEL_KEYS, values, consumer=names.GATEWAY, labels={labels.PURPOSE: "channel"}
+        )
+
+    def _create_secret(
+        self,
+        name: str,
+        values: Mapping[str, pulumi.Output[str]],
+        *,
+        consumer: str,
+        immutable: bool = False,
+        **more: Any,
+    ) -> kubernetes.core.v1.Secret:
+        """`data`, not `stringData`: a key that leaves stringData stays in the object (kubernetes/kubernetes#70281)."""
+        own = {labels.ENVIRONMENT: self._context.environment, labels.CONSUMER: consumer}
+        metadata: Any = self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})})
+        return kubernetes.core.v1.Secret(
+            name,
+            metadata=metadata,
+            type="Opaque",
+            immutable=immutable or None,
+            data={file: value.apply(_base64) for file, value in values.items()},
+            opts=self._context.opts(self),
+        )
+
+
+def _of(keys: Iterable[KeySettings], version: KeyVersion) -> KeySettings:
+    return next(key for key in keys if key.id == version.id)
+
+
+def _facts(key: KeySettings, version: KeyVersion) -> dict[str, Any]:
+    expires = key.expires.isoformat() if key.expires else None
+    return {
+        "id": key.id,
+        "purpose": key.purpose,
+        "owner": key.owner,
+        "stage": version.stage,
+        "fingerprint": version.fingerprint,
+        "expires": expires,
+    }
+
+
+def _annotations(key: KeySettings, version: KeyVersion) -> dict[str, str]:
+    known = {
+        labels.KEY_FINGERPRINT: version.fingerprint,
+        labels.OWNER: key.owner,
+        labels.NOT_BEFORE: key.not_before and key.not_before.isoformat(),
+        labels.EXPIRES: key.expires and key.expires.isoformat(),
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

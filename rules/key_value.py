@@ -1,0 +1,68 @@
+"""What a usable API key looks like: bare, not a placeholder, and random enough that its fingerprint may be shown."""
+
+import math
+import re
+from typing import Final
+
+MINIMUM_BITS: Final = 128
+"""Below this a fingerprint could be searched for: 2^128 tries are out of reach (NIST SP 800-57, 128-bit strength)."""
+MAXIMUM_LENGTH: Final = 4096
+
+_PREFIX: Final = re.compile(r"^[A-Za-z]{2,12}[-_](?:[a-z0-9]{2,8}[-_]){0,3}")
+_PLACEHOLDER: Final = re.compile(
+    r"placeholder|change[-_ ]?me|example|dummy|your[-_]|replace[-_]|insert[-_]|todo|xxxx|\*\*\*\*|\.\.\.|<.*>|\$\{|1234|abcdef",
+    re.IGNORECASE,
+)
+_ALPHABETS: Final = (
+    (re.compile(r"[0-9]*"), 10),
+    (re.compile(r"[0-9a-f]*|[0-9A-F]*"), 16),
+    (re.compile(r"[0-9a-z]*|[0-9A-Z]*"), 36),
+)
+_WINDOW: Final = 6
+
+
+def fault(value: str) -> str | None:
+    """Why a value can't be an API key, or None; the answer never holds the value.
+
+    The value must be the bare key: the gateway adds `Bearer ` itself and Envoy compares byte by byte.
+    """
+    if not value:
+        return "is empty"
+    if value != value.strip() or "\n" in value or "\r" in value:
+        return "starts or ends with blanks, or has a line break"
+    if value.lower().startswith("bearer"):
+        return "carries its own 'Bearer '"
+    if value[0] in "\"'`" or value[-1] in "\"'`":
+        return "is wrapped in quotes"
+    if len(value) > MAXIMUM_LENGTH or not value.isascii() or not value.isprintable() or re.search(r"[\s\"'\\,]", value):
+        return (
+            f"has blanks, quotes, backslashes, commas, non-ASCII characters, or more than {MAXIMUM_LENGTH} characters"
+        )
+    if is_placeholder(value):
+        return "is a placeholder, not a key"
+    if entropy_bits(value) < MINIMUM_BITS:
+        return f"has at most {entropy_bits(value):.0f} bits of entropy, {MINIMUM_BITS} are needed"
+    return None
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a text stands for a key instead of being one: sk-xxxx, sk-1234, <your-key>, ${KEY}, changeme."""
+    body = _PREFIX.sub("", value)
+    if len(body) >= 32 and len(set(body)) >= 12:
+        return bool(re.search(r"placeholder|change[-_ ]?me|<.*>|\$\{|x{6}|\*{4}", value, re.IGNORECASE))
+    return bool(_PLACEHOLDER.search(value))
+
+
+def entropy_bits(value: str) -> float:
+    """An upper estimate of a key's entropy in bits: what its alphabet allows for the characters that don't repeat earlier text.
+
+    A public prefix such as `sk-` or `sk-ant-api03-` counts nothing; a character counts only
+    if the six characters that end with it occur for the first time, so repeated blocks count once.
+    """
+    body = _PREFIX.sub("", value)
+    if not body:
+        return 0.0
+    alphabet = next((size for pattern, size in _ALPHABETS if pattern.fullmatch(body)), 64)
+    windows = {body[end - _WINDOW : end] for end in range(_WINDOW, len(body) + 1)}
+    novel = min(len(body), _WINDOW - 1) + len(windows)
+    return novel * math.log2(alphabet)
