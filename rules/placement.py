@@ -46,4 +46,21 @@ def over_capacity(demands: list[Demand], pool: str, nodes: int, chips_per_node: 
                 "lower replicas or chips, or enlarge the pool",
             )
         ]
+    needed = nodes_needed(here, chips_per_node)
+    if needed > nodes:
+        parts = " + ".join(f"{d.pods}×{d.chips}" for d in here)
+        limit = f"a pod is never split over nodes, so they need {needed} nodes of {chips_per_node} chips; pool {pool} has {nodes}"
+        return [Problem(here[-1].path, f"{parts} chips", limit, "lower replicas or chips, or enlarge the pool")]
     return []
+
+
+def nodes_needed(demands: list[Demand], chips_per_node: int) -> int:
+    """Nodes that hold all pods, largest first into the first node with room: exact where sizes divide one another (1, 2, 4, 8)."""
+    free: list[int] = []
+    for chips in sorted((d.chips for d in demands for _ in range(d.pods)), reverse=True):
+        node = next((index for index, room in enumerate(free) if room >= chips), None)
+        if node is None:
+            free.append(chips_per_node - chips)
+        else:
+            free[node] -= chips
+    return len(free)

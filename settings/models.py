@@ -1,31 +1,17 @@
-"""Served models: weights, engine, roles."""
+"""Served models: weights, engine, roles, routing."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rules.chips import Connector
-from settings.base import DnsLabel, Group, ModelName, Quantity
-
-Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{12,64}|local)$")]
-"""A pinned revision: at least 12 hex digits. `local` takes the digest of the development model of that name."""
+from settings.base import DnsLabel, Group, ModelName, Port, Quantity
+from settings.kthena import RouteSettings
+from settings.weights import WeightsSettings
 
 
 def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
-
-
-class WeightsSettings(Group):
-    """Where a model's weights come from."""
-
-    source: Literal["hostPath", "pvc", "s3", "hub", "image", "development"]
-    location: str = Field(min_length=1)
-    """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub: repository; image: reference; development: name."""
-    revision: Revision
-    size: Quantity
-    """Bytes of the weights on disk; the startup probe's budget follows from it."""
-    load_bandwidth: Quantity | None = None
-    """Bytes a second from storage to the chip; the chip profile's figure when not given."""
 
 
 class EngineSettings(Group):
@@ -49,7 +35,9 @@ class RoleSettings(Group):
     pool: DnsLabel
     replicas: int = Field(ge=0, le=10_000)
     chips: int = Field(ge=0, le=64)
-    """Chips a pod (tensor parallel size unless given)."""
+    """Chips a pod (tensor parallel size, times `nodes`, unless given)."""
+    nodes: int = Field(default=1, ge=1, le=16)
+    """Pods that form one engine together, for models larger than a node; backend kthena only."""
     tensor_parallel: int | None = Field(default=None, ge=1)
     cpu: Quantity = "4"
     memory: Quantity = "32Gi"
@@ -77,6 +65,16 @@ class ModelSettings(Group):
     prefill: Placements = ()
     decode: Placements = ()
     serve: Placements = ()
+    groups: int = Field(default=1, ge=1, le=1000)
+    """Kthena's serving groups: each holds the replicas of every role, and KV moves within a group only."""
+    kv_port: Port | None = None
+    """First handshake port of a peer-to-peer connector; above the chip's own transport range when not given."""
+    route: RouteSettings = RouteSettings()
+    """The share of requests and the token limit at Kthena's router."""
+    priority: Literal["low", "normal", "high"] = "normal"
+    """Which engines the scheduler places first, and whose room it may take, when chips are short."""
+    pre_pull: bool = False
+    """Keep the engine's image on every node of the model's pools (10 GB packed), so that a new pod starts without the pull."""
     router: RouterSettings = RouterSettings()
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
 

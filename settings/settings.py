@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,10 +18,13 @@ from settings.cluster import ClusterScope, ClusterSettings, Environment
 from settings.errors import SettingsError, from_pydantic
 from settings.gateway import GatewaySettings
 from settings.keys import KeysSettings
+from settings.kthena import KthenaSettings
 from settings.kv_store import KvStoreSettings
 from settings.models import ModelSettings
 from settings.node_pools import NodePoolSettings
+from settings.observability import ObservabilitySettings
 from settings.smoke import SmokeSettings
+from settings.warm_pool import WarmPoolSettings
 
 NAMESPACE = "moonstack"
 KEY_VALUE_PREFIX = "keyValue-"
@@ -36,12 +40,22 @@ class Settings(Group):
     node_pools: tuple[NodePoolSettings, ...]
     models: tuple[ModelSettings, ...]
     kv_store: KvStoreSettings = KvStoreSettings()
+    kthena: KthenaSettings = KthenaSettings()
     gateway: GatewaySettings = GatewaySettings()
     channel: ChannelSettings = ChannelSettings()
     channel_models: ChannelModelsSettings = ChannelModelsSettings()
     keys: KeysSettings = KeysSettings()
     autoscaling: AutoscalingSettings = AutoscalingSettings()
+    warm_pool: WarmPoolSettings = WarmPoolSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
     smoke: SmokeSettings = SmokeSettings()
+
+    @property
+    def needs_local_runtime(self) -> bool:
+        """Whether the stack uses what `make up` builds: local images, the CPU engine, development models."""
+        return self.cluster.images == "local" or any(
+            model.engine.build == "cpu" or model.weights.source == "development" for model in self.models
+        )
 
     @classmethod
     def load(cls, config: Any) -> Self:
@@ -82,9 +96,7 @@ class Settings(Group):
             raise SettingsError(problems, source)
         settings = cls.model_validate(groups)
         if found := [problem for check in CHECKS for problem in check(settings)]:
-            raise SettingsError(
-                [problem.under(NAMESPACE) if ":" not in problem.path else problem for problem in found], source
-            )
+            raise SettingsError([replace(problem, path=f"{NAMESPACE}:{problem.path}") for problem in found], source)
         return settings
 
 

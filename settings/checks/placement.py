@@ -45,6 +45,9 @@ def chips_are_known(settings: "Settings") -> list[Problem]:
             problems.append(
                 Problem(f"{path}.arch", pool.arch, f"{chip.title} hosts are {known}", "correct the architecture")
             )
+        if pool.mode == "karpenter" and pool.node_class_ref is None:
+            fix = "name it: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, or use mode existing"
+            problems.append(Problem(f"{path}.nodeClassRef", None, "mode karpenter needs its node class", fix))
         if pool.mode == "labels" and not pool.nodes:
             problems.append(
                 Problem(f"{path}.nodes", None, "mode labels needs the nodes' names", "list them, or use mode existing")
@@ -62,14 +65,17 @@ def roles_have_pools(settings: "Settings") -> list[Problem]:
             "is not a declared pool",
             f"choose one of: {', '.join(sorted(pools)) or 'none declared'}",
         )
-        for path, role in _roles(settings)
+        for path, _, role in _roles(settings)
         if role.pool not in pools
     ]
 
 
 def chips_exist(settings: "Settings") -> list[Problem]:
     """No pool is asked for more chips than it has."""
-    demands = [Demand(f"{path}.chips", role.pool, role.replicas, role.chips) for path, role in _roles(settings)]
+    demands = [
+        Demand(f"{path}.chips", role.pool, model.groups * role.replicas * role.nodes, role.chips)
+        for path, model, role in _roles(settings)
+    ]
     return [
         problem
         for pool in settings.node_pools
@@ -81,7 +87,7 @@ def _roles(settings: "Settings"):
     for index, model in enumerate(settings.models):
         for name, placements in model.roles().items():
             for position, role in enumerate(placements):
-                yield f"models[{index}].{name}[{position}]", role
+                yield f"models[{index}].{name}[{position}]", model, role
 
 
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (

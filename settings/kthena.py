@@ -1,0 +1,63 @@
+"""The Kthena release of the cluster and its router, for models of backend kthena."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rules.kthena import Release
+from settings.base import DnsLabel, Group, ModelName, Port
+
+
+class KthenaSettings(Group):
+    """Kthena is a prerequisite of backend kthena: checked, never installed."""
+
+    release: Release = "0.4"
+    scheduler: Literal["volcano", "default-scheduler"] = "volcano"
+    """Without Volcano, pods that name it stay Pending."""
+    gang: bool = True
+    """Start a group only when all its pods fit; needs Volcano."""
+    topology_tier: int | None = Field(default=None, ge=1)
+    """Highest tier of Volcano's HyperNode tree that a group may span; needs Volcano."""
+    recovery: Literal["RoleRecreate", "ServingGroupRecreate", "None"] = "ServingGroupRecreate"
+    """ServingGroupRecreate: peers of a restarted pod keep stale transfer state (vllm-project/vllm#49238)."""
+    router_service: DnsLabel = "kthena-router"
+    router_namespace: DnsLabel = "kthena-system"
+    router_port: Port = 80
+
+    @model_validator(mode="after")
+    def _gangs_need_volcano(self) -> "KthenaSettings":
+        if self.scheduler != "volcano" and self.topology_tier is not None:
+            raise ValueError("topologyTier needs scheduler volcano; remove it or change the scheduler")
+        if self.scheduler != "volcano" and self.gang:
+            raise ValueError("gang needs scheduler volcano; set gang to false or change the scheduler")
+        return self
+
+
+class RouteTarget(Group):
+    """Another model of backend kthena that takes a share of this model's requests."""
+
+    model: ModelName
+    weight: int = Field(default=100, ge=0, le=100)
+
+
+class RouteRateLimit(Group):
+    """Tokens per unit that Kthena's router lets through for this model; its counts are estimates."""
+
+    input_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: int | None = Field(default=None, ge=1)
+    unit: Literal["second", "minute", "hour", "day", "month"] = "minute"
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> "RouteRateLimit":
+        if self.input_tokens is None and self.output_tokens is None:
+            raise ValueError("limits nothing; give inputTokens or outputTokens, or remove it")
+        return self
+
+
+class RouteSettings(Group):
+    """The model's ModelRoute."""
+
+    weight: int = Field(default=100, ge=0, le=100)
+    """The model's own share."""
+    targets: tuple[RouteTarget, ...] = Field(default=(), max_length=15)
+    rate_limit: RouteRateLimit | None = None

@@ -1,0 +1,87 @@
+"""Where a model's weights come from, and how they reach a node."""
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AnyHttpUrl, Field, StringConstraints, model_validator
+
+from settings.base import DnsLabel, Group, Quantity
+
+Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{12,64}|local)$")]
+"""A pinned revision: at least 12 hex digits. `local` takes the digest of the development model of that name."""
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+FETCHED: Final = frozenset({"s3", "hub"})
+"""Sources that an init container copies to the node; the others are mounted."""
+_LOCATIONS: Final = {
+    "hostPath": (r"/[^\s]+", "an absolute folder of the nodes, such as /data/models/name"),
+    "pvc": (r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[^\s]+)?", "claim or claim/folder"),
+    "s3": (r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?", "s3://bucket/prefix"),
+    "hub": (r"[\w.-]+/[\w.-]+", "organisation/repository"),
+    "image": (r"[a-z0-9][^\s@]*@sha256:[0-9a-f]{64}", "an image reference pinned by digest, name@sha256:…"),
+    "development": (r"[a-z]([-a-z0-9]*[a-z0-9])?", "the name of a development model"),
+}
+
+
+class WeightsCache(Group):
+    """A folder of each node that keeps fetched weights; it must be writable by user 65532."""
+
+    path: str = Field(default="/var/lib/moonstack/weights", pattern=r"^/[^\s]+$")
+    limit: Quantity
+    """The least recently used models that no pod holds are evicted before the folder passes this."""
+
+
+class WeightsSettings(Group):
+    """A model's weights at one pinned revision."""
+
+    source: Literal["hostPath", "pvc", "s3", "hub", "image", "development"]
+    location: str = Field(min_length=1)
+    """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub: repository; image: reference; development: name."""
+    revision: Revision
+    size: Quantity
+    """Bytes of the weights on disk; the startup probe's budget and the cache's room follow from it."""
+    load_bandwidth: Quantity | None = None
+    """Bytes a second from disk to the chip; the chip profile's figure when not given."""
+    download_bandwidth: Quantity = "200Mi"
+    """Bytes a second from s3 or hub to a node."""
+    checksums: Sha256 | None = None
+    """SHA-256 of the source's file SHA256SUMS, which lists every other file; needed for s3. A hub states its own checksums."""
+    endpoint: AnyHttpUrl | None = None
+    """s3: another endpoint than AWS's; hub: a mirror of huggingface.co."""
+    credentials_secret: DnsLabel | None = None
+    """A Secret whose entries become the fetcher's environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or HF_TOKEN."""
+    cache: WeightsCache | None = None
+    """Without a cache every pod fetches for itself."""
+    offline: bool = False
+    """Never fetch: the cache of the node holds the weights already, or the pod fails with that reason."""
+
+    @model_validator(mode="after")
+    def _options_fit_the_source(self) -> "WeightsSettings":
+        pattern, shape = _LOCATIONS[self.source]
+        if not re.fullmatch(pattern, self.location):
+            raise ValueError(f"location {self.location!r} of source {self.source} must be {shape}; correct it")
+        if ".." in self.location.split("/"):
+            raise ValueError(f"location {self.location!r} leaves its folder; remove `..`")
+        if self.source == "s3" and self.checksums is None:
+            raise ValueError("source s3 needs checksums; give the SHA-256 of the prefix's file SHA256SUMS")
+        if self.revision == "local" and self.source != "development":
+            raise ValueError("revision local is for source development; pin at least 12 hex digits")
+        if self.offline and self.cache is None:
+            raise ValueError("offline needs a cache that holds the weights; add cache, or set offline to false")
+        if self.source not in FETCHED and (unused := self._fetch_options()):
+            raise ValueError(f"{', '.join(unused)} is for s3 and hub; remove it for source {self.source}")
+        return self
+
+    @property
+    def fetched(self) -> bool:
+        """Whether an init container copies the weights to the node."""
+        return self.source in FETCHED
+
+    def _fetch_options(self) -> list[str]:
+        options = {
+            "checksums": self.checksums,
+            "endpoint": self.endpoint,
+            "credentialsSecret": self.credentials_secret,
+            "cache": self.cache,
+        }
+        return [name for name, value in options.items() if value is not None]
