@@ -20,10 +20,19 @@ class Context:
     provider: kubernetes.Provider
     images: Mapping[str, str]
     image_pull_policy: str = "IfNotPresent"
+    namespace_object: pulumi.Resource | None = None
+    """The namespace, once it is declared: namespaced objects wait for it and go with it."""
 
     def opts(self, parent: pulumi.Resource, **more: Any) -> pulumi.ResourceOptions:
         """Options of a child resource: parent, the stack's provider, and whatever else the resource needs."""
         return pulumi.ResourceOptions(parent=parent, provider=self.provider, **more)
+
+    def namespaced_opts(self, parent: pulumi.Resource, **more: Any) -> pulumi.ResourceOptions:
+        """As `opts`, for an object in the stack's namespace: made after it, and deleted with it."""
+        if self.namespace_object is None:
+            return self.opts(parent, **more)
+        needs = [*more.pop("depends_on", []), self.namespace_object]
+        return self.opts(parent, depends_on=needs, deleted_with=self.namespace_object, **more)
 
     def metadata(self, name: str, component: str, **more: Any) -> dict[str, Any]:
         """Object metadata with the recommended labels; `labels` and `annotations` in `more` are merged."""

@@ -47,7 +47,8 @@ def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **opt
     """
     version, kind = manifest["apiVersion"], manifest["kind"]
     name = _resource_name(manifest)
-    opts = context.opts(parent, **options)
+    namespaced = "namespace" in manifest["metadata"]
+    opts = context.namespaced_opts(parent, **options) if namespaced else context.opts(parent, **options)
     body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     if known := _TYPES.get((version, kind)):
         return known()(name, opts=opts, **{_snake(key): value for key, value in body.items()})

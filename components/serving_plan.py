@@ -6,7 +6,7 @@ from typing import Any
 
 from components.kv_store import store_digest
 from components.node_pool import node_selector
-from components.pods.engine import EngineBuild, EnginePod
+from components.pods.engine import EngineBuild, EnginePod, engine_spec
 from rules import labels, names, timing
 from rules.chips import CHIPS, ChipProfile
 from rules.engine import EngineLaunch
@@ -190,3 +190,9 @@ def weights_of(model: ModelSettings, runtime: LocalRuntime | None) -> Weights:
             volume={"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}, revision=weights.revision
         )
     raise ValueError(f"moonstack:models {model.name}: weights.source {weights.source!r} has no volume rule")
+
+
+def pod_security_level(plans: list[EnginePlan]) -> str:
+    """The strictest Pod Security Standard that the engines allow: a folder of the host needs `privileged`."""
+    volumes = [volume for plan in plans for volume in engine_spec(plan.pod)["volumes"]]
+    return "privileged" if any("hostPath" in volume for volume in volumes) else "restricted"
