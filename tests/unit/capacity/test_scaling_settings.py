@@ -1,0 +1,101 @@
+"""Settings of the scalers: what is refused, and what a stack may come to hold and cost."""
+
+from typing import Any
+
+import pytest
+
+from settings.capacity_plan import costs
+from settings.errors import SettingsError
+from settings.settings import Settings
+from tests.unit.test_settings import dev, lines
+
+
+def scaled(**engines: Any) -> dict[str, Any]:
+    values = dev()
+    values["nodePools"][0] |= {"nodes": [], "mode": "existing", "count": 100, "chipsPerNode": 8}
+    values["autoscaling"]["engines"] = {"enabled": True, **engines}
+    return values
+
+
+def test_a_minimum_above_the_maximum_is_refused():
+    assert any("minReplicas 5 is above maxReplicas 4" in line for line in lines(scaled(minReplicas=5, maxReplicas=4)))
+
+
+def test_a_role_may_have_its_own_bounds():
+    settings = Settings.from_mapping(scaled(roles={"decode": {"minReplicas": 1, "maxReplicas": 3}}))
+    assert settings.autoscaling.engines.bounds("decode") == (1, 3)
+    assert settings.autoscaling.engines.bounds("prefill") == (2, 10)
+
+
+def test_maximum_replicas_warm_pods_and_surge_must_fit_the_pool():
+    values = scaled(maxReplicas=10)
+    values["nodePools"][0]["count"] = 15
+    values["warmPool"] = {"enabled": True, "roles": ["decode"], "maxReplicas": 2}
+    # 10×8 + 1×8 + 10×4 + 2×4 + 2×4 = 144 chips on 120
+    assert any("144 chips" in line and "120 chips" in line for line in lines(values))
+    values["nodePools"][0]["count"] = 18
+    Settings.from_mapping(values)
+
+
+def test_a_trigger_of_ones_own_is_linted():
+    trigger = {"name": "kv", "query": "avg(vllm:kv_cache_usage_perc)", "target": 70}
+    keda = {"implementation": "keda", "prometheusUrl": "http://prometheus.monitoring:9090"}
+    assert any("0 to 1, not percent" in line for line in lines(scaled(**keda, triggers=[trigger])))
+    Settings.from_mapping(scaled(**keda, triggers=[trigger | {"target": 0.7}]))
+    assert any("only implementation keda" in line for line in lines(scaled(triggers=[trigger | {"target": 0.7}])))
+
+
+def test_keda_without_a_prometheus_is_refused():
+    assert any("prometheusUrl" in line for line in lines(scaled(implementation="keda")))
+
+
+def test_kthenas_scaler_is_for_kthenas_workloads():
+    assert any("backend kthena only" in line for line in lines(scaled(implementation="kthena")))
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ({"timezone": "Mars/Phobos"}, "is no time zone"),
+        ({"start": "09:00", "end": "09:00"}, "the window is empty"),
+        ({"minReplicas": 11}, "the role's maximum is 10"),
+        ({"model": "other"}, "is not a declared model"),
+    ],
+)
+def test_an_impossible_window_is_refused(window: dict[str, Any], said: str):
+    sound = {"role": "decode", "start": "08:00", "end": "18:00", "minReplicas": 4}
+    Settings.from_mapping(scaled(schedule=[sound]))
+    assert any(said in line for line in lines(scaled(schedule=[sound | window])))
+
+
+def test_the_gateways_thresholds_leave_room_between_them():
+    values = dev()
+    values["autoscaling"]["gateway"] = {"scaleInThreshold": 0.8}
+    assert any("else pods flap" in line for line in lines(values))
+
+
+def test_the_warm_pool_starts_within_its_bounds():
+    assert any("must lie between" in line for line in lines(dev() | {"warmPool": {"replicas": 9}}))
+
+
+def test_costs_are_shown_at_minimum_maximum_and_for_the_warm_pool():
+    values = scaled()
+    values["nodePools"][0]["costPerChipHour"] = 25
+    values["warmPool"] = {"enabled": True, "roles": ["decode"], "replicas": 2, "maxReplicas": 2}
+    values["models"][0]["decode"]["chips"] = 1
+    assert costs(Settings.from_mapping(values)) == {
+        "minimum": 2 * 8 * 25 + 2 * 25,
+        "declared": 2 * 8 * 25 + 25,
+        "maximum": 10 * 8 * 25 + 10 * 25,
+        "warmPool": 50,
+        "warmPoolPerMonth": 36_000,
+    }
+
+
+def test_without_scalers_the_declared_replicas_are_all():
+    assert (plan := costs(Settings.from_mapping(dev())))["minimum"] == plan["maximum"] == plan["declared"]
+
+
+def test_problems_are_worded_with_the_key():
+    with pytest.raises(SettingsError, match=r"moonstack:autoscaling\.engines\.implementation"):
+        Settings.from_mapping(scaled(implementation="kthena"))
