@@ -24,9 +24,9 @@ def store_protocol(preferred: Protocol, chip: ChipProfile) -> Protocol:
 
 
 def default_kv_port(chip: ChipProfile, chips_per_node: int) -> int:
-    """The handshake base port above the chip's own transport range on a host with that many chips."""
+    """The handshake base port: NIXL's own, or one above the chip's transport range on a host with that many chips."""
     if chip.transport_ports is None:
-        return HANDSHAKE_BASE
+        return NIXL_SIDE_CHANNEL
     return max(HANDSHAKE_BASE, chip.transport_ports.first_free(chips_per_node))
 
 

@@ -1,5 +1,6 @@
 """Whether the chips that a stack asks for exist: arithmetic of pools, pods and chips."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from rules.problem import Problem
@@ -55,12 +56,29 @@ def over_capacity(demands: list[Demand], pool: str, nodes: int, chips_per_node: 
 
 
 def nodes_needed(demands: list[Demand], chips_per_node: int) -> int:
-    """Nodes that hold all pods, largest first into the first node with room: exact where sizes divide one another (1, 2, 4, 8)."""
-    free: list[int] = []
-    for chips in sorted((d.chips for d in demands for _ in range(d.pods)), reverse=True):
-        node = next((index for index, room in enumerate(free) if room >= chips), None)
-        if node is None:
-            free.append(chips_per_node - chips)
-        else:
-            free[node] -= chips
-    return len(free)
+    """Nodes that hold all pods, largest first into the fullest node with room: exact where sizes divide one another (1, 2, 4, 8)."""
+    rooms: Counter[int] = Counter()
+    for demand in sorted(demands, key=lambda d: -d.chips):
+        pods = demand.pods
+        for room in sorted(rooms):
+            pods -= _fill(rooms, room, demand.chips, pods)
+        if pods:
+            nodes = -(-pods // (chips_per_node // demand.chips))
+            rooms[chips_per_node] += nodes
+            _fill(rooms, chips_per_node, demand.chips, pods)
+    return rooms.total()
+
+
+def _fill(rooms: Counter[int], room: int, chips: int, pods: int) -> int:
+    """Put up to `pods` pods on the nodes with that room; returns how many found place."""
+    each = room // chips
+    if not each or not pods:
+        return 0
+    full = min(rooms[room], pods // each)
+    rest = pods - full * each if full < rooms[room] else 0
+    rooms[room] -= full
+    rooms[room - each * chips] += full
+    if rest:
+        rooms[room] -= 1
+        rooms[room - rest * chips] += 1
+    return full * each + rest

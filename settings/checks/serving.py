@@ -63,12 +63,11 @@ def ports_are_free(settings: "Settings") -> list[Problem]:
     for index, model in enumerate(settings.models):
         if not connectors.CONNECTORS[model.connector].peer_to_peer or model.kv_port is None:
             continue
-        for each in placed(settings, index):
-            span, chip = each.member.tensor_parallel, each.member.chip
-            found = kv_transport.kv_port_is_free(
-                f"models[{index}].kvPort", model.kv_port, span, chip, each.pool.chips_per_node
-            )
-            problems += [problem for problem in found if problem not in problems]
+        largest = max(placed(settings, index), key=lambda each: each.member.tensor_parallel, default=None)
+        if largest is not None:
+            member, host_chips = largest.member, largest.pool.chips_per_node
+            path, span = f"models[{index}].kvPort", member.tensor_parallel
+            problems += kv_transport.kv_port_is_free(path, model.kv_port, span, member.chip, host_chips)
     return problems
 
 
