@@ -132,6 +132,7 @@ def _master_container(args: KvStoreSettings, context: Context) -> dict[str, Any]
         "name": "master",
         "image": context.image("mooncake"),
         "imagePullPolicy": context.image_pull_policy,
+        "command": ["mooncake_master"],
         "args": [
             f"--rpc_port={ports.KV_MASTER_RPC}",
             f"--metrics_port={ports.KV_MASTER_METRICS}",

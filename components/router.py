@@ -173,6 +173,7 @@ def _router_container(model: ModelSettings, context: Context) -> dict[str, Any]:
         "name": "router",
         "image": context.image("router"),
         "imagePullPolicy": context.image_pull_policy,
+        "command": ["vllm-router"],
         "args": router_arguments(model, context.namespace),
         "env": [{"name": "HOME", "value": "/tmp"}],
         "ports": [

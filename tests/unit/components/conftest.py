@@ -34,8 +34,8 @@ class Recorder(mocks.Mocks):
         self.resources.append(args)
         return args.name, dict(args.inputs)
 
-    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
-        return {}
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        return {}, None
 
     def created(self, kind: str) -> dict[str, dict[str, Any]]:
         """Inputs by name of the objects whose type ends with `kind`."""
