@@ -1,23 +1,55 @@
-# A thin wrapper: every target is one `python -m …` or `pulumi …` call that works by itself and carries its own exit code.
+# A thin wrapper: every target is one `python -m …` call that works by itself and carries its own exit code.
 SHELL := /bin/bash
 STACK ?= dev
 PY := .venv/bin/python
-export STACK ARGS ID OUT ONLY REGISTRY DRY_RUN
+LOCAL := $(PY) -m local
 
-.PHONY: up down test lint env
+.PHONY: up down status test lint env preview smoke doctor pulse drill audit render rehearse rotate bench
+
+up: env
+	@$(LOCAL) deploy --stack $(STACK)
+
+down: env
+	@$(LOCAL) down
+
+status: env
+	@$(LOCAL) status
+
+test: env
+	@$(LOCAL) tools
+	@$(PY) -m pytest -q $(ARGS)
+
+lint: env
+	@.venv/bin/ruff check -q .
+	@.venv/bin/ruff format -q --check .
+	@.venv/bin/basedpyright --level error
+	@PYTHONPATH=. .venv/bin/lint-imports --no-cache
+
+preview: env
+	@$(LOCAL) preview --stack $(STACK) $(ARGS)
+
+render: env
+	@$(LOCAL) render --stack $(STACK) --out $(OUT) $(ARGS)
+
+rehearse: env
+	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
+
+smoke: env
+	@$(PY) -m smoke run --stack $(STACK) $(ARGS)
+
+doctor pulse drill: env
+	@$(PY) -m smoke $@ --stack $(STACK) $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+audit: env
+	@$(PY) -m policies audit --stack $(STACK) $(ARGS)
+
+rotate: env
+	@$(PY) -m rotation --stack $(STACK) --id $(ID) $(ARGS)
+
+bench: env
+	@$(PY) -m bench $(ARGS)
 
 env: .venv/ready
 
 .venv/ready: requirements.txt requirements-dev.txt .ci/environment
 	@.ci/environment
-
-lint: env
-	@.venv/bin/ruff check -q . && .venv/bin/ruff format -q --check .
-	@.venv/bin/basedpyright --level error
-	@PYTHONPATH=. .venv/bin/lint-imports --no-cache > /tmp/moonstack-imports.$$$$ || { cat /tmp/moonstack-imports.$$$$; exit 1; }; rm -f /tmp/moonstack-imports.$$$$
-
-test: env
-	@$(PY) -m pytest -q tests/unit tests/policies
-
-up down status: env
-	@$(PY) -m local $@
