@@ -14,7 +14,7 @@ class Progress:
     """Prints one line as a phase ends, and one every half minute while it lasts; everything goes to stderr."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
         """Print a line that belongs to no phase."""

@@ -1,0 +1,3 @@
+module moonstack.dev/local/pause
+
+go 1.26.0
