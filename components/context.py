@@ -1,7 +1,7 @@
 """What every component needs to know of its stack, passed down explicitly."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -22,6 +22,8 @@ class Context:
     image_pull_policy: str = "IfNotPresent"
     namespace_object: pulumi.Resource | None = None
     """The namespace, once it is declared: namespaced objects wait for it and go with it."""
+    ledger: list[Mapping[str, Any]] = field(default_factory=list)
+    """Every manifest declared so far, shared by all copies of a stack's context (components/release.py)."""
 
     def opts(self, parent: pulumi.Resource, **more: Any) -> pulumi.ResourceOptions:
         """Options of a child resource: parent, the stack's provider, and whatever else the resource needs."""

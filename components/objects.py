@@ -45,6 +45,7 @@ def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **opt
 
     `options` are resource options (depends_on, ignore_changes, custom_timeouts …).
     """
+    context.ledger.append(manifest)
     version, kind = manifest["apiVersion"], manifest["kind"]
     name = _resource_name(manifest)
     namespaced = "namespace" in manifest["metadata"]
