@@ -1,0 +1,127 @@
+"""The images of the local cluster: the base root file system, and one layer each of what that image adds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local import archive
+from local.archive import Entry, ImageConfig
+from local.progress import Progress
+from local.runtime import base, cache, engine, own_packages, python_packages
+
+_VERSION = "1"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LAUNCHER = """#!/usr/bin/python3
+import sys
+
+from {module} import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an image adds to the base.
+
+    `entries` gives the layer's entries from the folder of the image's Python packages; `packages` names their requirement file.
+    """
+
+    command: tuple[str, ...]
+    entries: Callable[[Path], list[Entry]]
+    version: str
+    packages: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def names() -> tuple[str, ...]:
+    """All images, in the order in which they are built."""
+    return tuple(_recipes())
+
+
+def reference(name: str) -> str:
+    """The image's name and tag; the tag changes with everything that goes into the image."""
+    return f"localhost/moonstack/{name}:{_digest(_recipes()[name])}"
+
+
+def ensure_layers(name: str, progress: Progress) -> list[Path]:
+    """Have the image's layers, lowest first."""
+    recipe = _recipes()[name]
+    lowest = base.ensure_layer(progress)
+    own = cache.runtime_dir() / f"image-{name}-{_digest(recipe)}.tar"
+    if not own.exists():
+        folder = python_packages.ensure(recipe.packages, progress) if recipe.packages else base.folder()
+        cache.ensure(own, lambda partial: archive.write_layer(partial, recipe.entries(folder)))
+    return [lowest, own]
+
+
+def write(name: str, target: Path, progress: Progress) -> None:
+    """Write the image as a docker-archive."""
+    recipe = _recipes()[name]
+    config = ImageConfig(
+        command=recipe.command,
+        environment={"PATH": _PATH, "HOME": "/tmp", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1", **recipe.environment},
+        user=f"{base.USER_ID}:{base.USER_ID}",
+    )
+    archive.write_image(target, reference(name), ensure_layers(name, progress), config)
+
+
+def _recipes() -> dict[str, Recipe]:
+    return {
+        "engine-cpu": Recipe(engine.COMMAND, _engine_entries, "1", environment=_ENGINE_ENVIRONMENT),
+        "router": Recipe(("vllm-router",), _router_entries, "1", "router", {"PYTHONPATH": "/opt/router"}),
+        "mooncake": Recipe(("mooncake_master",), _mooncake_entries, "1", "mooncake"),
+        "gateway": Recipe(("envoy",), _gateway_entries, "1", "gateway"),
+        "capacity": Recipe(
+            ("python3", "-m", "capacity"),
+            _capacity_entries,
+            own_packages.digest(),
+            "capacity",
+            {"PYTHONPATH": "/opt/capacity:/opt/moonstack"},
+        ),
+    }
+
+
+_ENGINE_ENVIRONMENT = {
+    "PYTHONPATH": engine.MOUNT_PATH,
+    # vLLM compiles a sampler function when log-probabilities are asked for, and dies without a C++ compiler.
+    "TORCHDYNAMO_DISABLE": "1",
+}
+
+
+def _engine_entries(_: Path) -> list[Entry]:
+    return [_launcher("vllm", "vllm.entrypoints.cli.main")]
+
+
+def _router_entries(packages: Path) -> list[Entry]:
+    return [_launcher("vllm-router", "vllm_router.launch_router"), *archive.tree(packages, "/opt/router")]
+
+
+def _mooncake_entries(packages: Path) -> list[Entry]:
+    """The master alone: the wheel's other programs and its client libraries stay out."""
+    libraries = "mooncake_transfer_engine_non_cuda.libs"
+    return [
+        Entry("/usr/local/bin/mooncake_master", link="/opt/mooncake/mooncake/mooncake_master"),
+        Entry("/opt/mooncake/mooncake/mooncake_master", packages / "mooncake/mooncake_master", mode=0o755),
+        *archive.tree(packages / libraries, f"/opt/mooncake/{libraries}"),
+    ]
+
+
+def _gateway_entries(packages: Path) -> list[Entry]:
+    return [Entry("/usr/local/bin/envoy", next((packages / "envoy/_bin").iterdir()), mode=0o755)]
+
+
+def _capacity_entries(packages: Path) -> list[Entry]:
+    own = [Entry(f"/opt/moonstack/{path}", source) for path, source in own_packages.files().items()]
+    return [*archive.tree(packages, "/opt/capacity"), *own]
+
+
+def _launcher(name: str, module: str) -> Entry:
+    return Entry(f"/usr/local/bin/{name}", _LAUNCHER.format(module=module).encode(), mode=0o755)
+
+
+def _digest(recipe: Recipe) -> str:
+    packages = python_packages.digest(recipe.packages) if recipe.packages else ""
+    parts = repr((recipe.command, recipe.environment, recipe.entries.__name__))
+    return cache.key(_VERSION, base.digest(), recipe.version, packages, parts, _LAUNCHER)
