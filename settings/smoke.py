@@ -6,12 +6,15 @@ from pydantic import AnyHttpUrl, Field
 
 from settings.base import Group
 
+Way = Literal["endpoint", "port-forward", "job"]
+"""endpoint: from outside, the public path; port-forward: by the API server; job: from inside the cluster."""
+
 
 class SmokeSettings(Group):
     """The safe probes that decide whether a deployment counts as done."""
 
     gate: bool = True
-    via: Literal["endpoint", "port-forward", "job"] = "endpoint"
+    via: Way = "endpoint"
     endpoint: AnyHttpUrl | None = None
     """Public base URL of the gateway, for via endpoint."""
     deadline_seconds: int = Field(default=60, ge=5, le=3600)
@@ -19,3 +22,7 @@ class SmokeSettings(Group):
     """Length of the shared prefix in the cache probe."""
     warm_over_cold_ttft: float = Field(default=0.25, gt=0, lt=1)
     """TTFT with the shared prefix over TTFT without it, at most."""
+    min_hit_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of a prompt's tokens that a second replica must find in the store, at least."""
+    golden_logprob_gap: float = Field(default=0.05, ge=0)
+    """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""

@@ -1,1 +1,1 @@
-"""Probes, preflight, doctor, pulse and drills against a running stack."""
+"""Proof on the live stack: probes, report, pulse, doctor and drills; no Pulumi inside."""

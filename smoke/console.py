@@ -1,0 +1,71 @@
+"""What the commands share: the stack's settings, one-line errors, and results on a terminal."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from settings.errors import SettingsError
+from settings.settings import Settings
+from settings.smoke import Way
+from smoke import redact
+from smoke.errors import SmokeError
+from smoke.redact import REDACTOR
+from smoke.report import ProbeResult
+
+ROOT: Final = Path(__file__).parents[1]
+"""The checkout, where the stack files are."""
+USAGE_ERROR: Final = 2
+MARKS: Final = {"pass": "[green]✓[/]", "fail": "[red]✗[/]", "skip": "[dim]-[/]"}
+
+StackOption = Annotated[str, typer.Option("--stack", "-s", envvar="STACK", help="Stack: Pulumi.<stack>.yaml names it.")]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON to this file; - for stdout.")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page to this file.")]
+
+console: Final = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def stack_settings(stack: str, via: Way | None = None) -> Settings:
+    """The settings of a stack's file, with another way in if given. Raises SettingsError."""
+    settings = Settings.from_stack_file(ROOT / f"Pulumi.{stack}.yaml")
+    if via is None:
+        return settings
+    return settings.model_copy(update={"smoke": settings.smoke.model_copy(update={"via": via})})
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """A user's mistake or an unreachable stack is one line and exit code 2, not a traceback."""
+    logging.basicConfig(level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)])
+    redact.install()
+    try:
+        yield
+    except (SettingsError, SmokeError, OSError) as error:
+        console.print(f"moonstack: {REDACTOR.text(str(error))}", markup=False, style="red")
+        raise typer.Exit(USAGE_ERROR) from None
+
+
+def write(path: Path | None, text: str) -> None:
+    """Text to a file, or to stdout for `-`."""
+    if path is None:
+        return
+    if str(path) == "-":
+        typer.echo(text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
+def say(result: ProbeResult, seconds: float) -> None:
+    """One line a probe as it ends; cause and fix below it where it did not pass."""
+    figure = "" if result.figure is None else f"  {result.figure:g} {result.unit}"
+    limit = "" if result.threshold is None else f" (limit {result.threshold:g})"
+    console.print(f"{MARKS[result.verdict]} {result.name}{figure}{limit} [dim]{seconds:.1f} s[/]")
+    for label, text in (("cause", result.cause), ("fix", result.fix)):
+        if text and result.verdict != "pass":
+            console.print(f"    {label}: {text}", markup=False)

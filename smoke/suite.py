@@ -1,0 +1,87 @@
+"""Puts a run together: cluster, way in, key, probes, report."""
+
+import time
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from rules.digest import short
+from settings.settings import Settings
+from smoke import redact
+from smoke.client import GatewayClient
+from smoke.cluster import Cluster
+from smoke.engines import Engines
+from smoke.errors import SmokeError
+from smoke.keys import read_smoke_key
+from smoke.probe import LiveStack, Probe
+from smoke.probes import authentication, connectivity, golden, prefix, routing, second_replica
+from smoke.report import ProbeClass, ProbeResult, Report, verdict_of
+from smoke.runner import Listener, run_probes
+from smoke.ways import connection, open_way
+
+SAFE = (connectivity, authentication, routing, golden, prefix, second_replica)
+
+
+def probes_of(settings: Settings, classes: Collection[ProbeClass]) -> list[Probe]:
+    """The probes of these classes that the configuration calls for, in the order in which they run."""
+    every = [probe for module in SAFE for probe in module.probes(settings)]
+    return [probe for probe in every if probe.kind in classes]
+
+
+async def run(
+    settings: Settings,
+    stack: str,
+    classes: Collection[ProbeClass] = ("safe",),
+    *,
+    release: str = "",
+    listener: Listener = lambda *_: None,
+) -> Report:
+    """Run the probes of these classes on a live stack; what keeps them from starting is a failed probe, never an exception.
+
+    `release` is the digest of what was deployed (else of the configuration); the deadline is `smoke.deadlineSeconds`.
+    """
+    redact.install()
+    started, clock = datetime.now(UTC), time.monotonic()
+    evidence = {}
+    try:
+        async with live_stack(settings, stack) as live:
+            probes = probes_of(settings, classes)
+            results, evidence = await run_probes(probes, live, settings.smoke.deadline_seconds, listener)
+    except SmokeError as error:
+        results = (ProbeResult(name="entrance", kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
+        listener(results[0], time.monotonic() - clock)
+    return Report(
+        verdict=verdict_of(results),
+        probes=results,
+        stack=stack,
+        environment=settings.environment,
+        release=release or release_of(settings),
+        started=started,
+        seconds=round(time.monotonic() - clock, 1),
+        evidence=evidence,
+    )
+
+
+def release_of(settings: Settings) -> str:
+    """Digest of a stack's configuration: what `promote` means by the same release."""
+    return short(settings.model_dump(mode="json"))
+
+
+@asynccontextmanager
+async def live_stack(settings: Settings, stack: str) -> AsyncIterator[LiveStack]:
+    """The live stack, reachable as long as the context lasts. Raises SmokeError."""
+    cluster = await _cluster(settings)
+    key = await read_smoke_key(settings, cluster)
+    async with open_way(settings, cluster) as address, connection(settings, address) as http:
+        engines = Engines(cluster) if cluster else None
+        yield LiveStack(name=stack, settings=settings, gateway=GatewayClient(http, key), engines=engines)
+
+
+async def _cluster(settings: Settings) -> Cluster | None:
+    """The cluster, or None where only the endpoint is given and no API server can be reached from here."""
+    try:
+        return await Cluster.connect(settings.cluster)
+    except SmokeError:
+        if settings.smoke.via == "endpoint" and settings.environment != "dev":
+            return None
+        raise

@@ -1,0 +1,81 @@
+"""Ways to the gateway: its public endpoint, or a port forwarded by the API server."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from kr8s.asyncio.objects import Pod
+
+from rules import names
+from settings.paths import state_dir
+from settings.settings import Settings
+from smoke.client import TIMEOUTS
+from smoke.cluster import Cluster, ready
+from smoke.errors import PermanentError, TemporaryError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the gateway is reached, and whose certificate it must show."""
+
+    base_url: str
+    server_name: str | None = None
+    """Name for TLS where it differs from the URL's host."""
+
+
+@asynccontextmanager
+async def open_way(settings: Settings, cluster: Cluster | None) -> AsyncIterator[Address]:
+    """The way that `smoke.via` names, open as long as the context lasts. Raises SmokeError."""
+    if settings.smoke.via == "port-forward":
+        if cluster is None:
+            raise PermanentError("smoke.via port-forward needs the cluster", "give a kubeconfig, or use via endpoint")
+        async with _forwarded(settings, cluster) as address:
+            yield address
+        return
+    if settings.smoke.endpoint is None:
+        raise PermanentError("smoke.endpoint is not set", "set moonstack:smoke.endpoint, or use smoke.via port-forward")
+    yield Address(base_url=str(settings.smoke.endpoint).rstrip("/"))
+
+
+@asynccontextmanager
+async def connection(settings: Settings, address: Address, **limits: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client for the address that trusts the stack's CA, and sends the name that its certificate has."""
+
+    async def name_for_tls(request: httpx.Request) -> None:
+        if address.server_name:
+            request.extensions["sni_hostname"] = address.server_name
+
+    async with httpx.AsyncClient(
+        base_url=address.base_url,
+        verify=trust(settings),
+        timeout=TIMEOUTS,
+        event_hooks={"request": [name_for_tls]},
+        **limits,
+    ) as http:
+        yield http
+
+
+def trust(settings: Settings) -> ssl.SSLContext:
+    """The system's CAs (or SSL_CERT_FILE), and the local CA where `gateway.tls.source` is localCa."""
+    context = httpx.create_ssl_context()
+    local = state_dir() / "gateway" / "ca.crt"
+    if settings.gateway.tls.source == "localCa" and local.is_file():
+        context.load_verify_locations(local)
+    return context
+
+
+@asynccontextmanager
+async def _forwarded(settings: Settings, cluster: Cluster) -> AsyncIterator[Address]:
+    pods = [pod for pod in await cluster.pods({"app.kubernetes.io/component": names.GATEWAY}) if ready(pod)]
+    if not pods:
+        raise TemporaryError(f"no gateway pod is Ready in namespace {cluster.namespace}", "run python -m smoke doctor")
+    tls = settings.gateway.tls
+    pod = await Pod(pods[0], api=cluster.api)
+    async with pod.portforward(remote_port=settings.gateway.http_port, local_port="auto") as port:
+        yield Address(
+            base_url=f"{'http' if tls.source == 'none' else 'https'}://127.0.0.1:{port}",
+            server_name=None if tls.source == "none" else tls.hosts[0],
+        )
