@@ -10,11 +10,28 @@ from components.context import Context
 from components.objects import Manifest, declare
 from components.pods.security import container_security, pod_security
 from rules import digest, labels, names, ports
+from rules.chips import Protocol
 from rules.engine import store_config
 from rules.quantity import to_bytes
 from settings.kv_store import KvStoreSettings
 
-SELECTOR = {"moonstack.dev/part": names.KV_MASTER}
+
+@dataclass(frozen=True, kw_only=True)
+class KvStoreArgs:
+    """One store: the settings that all stores share, and the transport of this one."""
+
+    settings: KvStoreSettings
+    protocol: Protocol
+
+    @property
+    def name(self) -> str:
+        """The master, its Service, and the ConfigMap of its clients."""
+        return names.kv_master(self.protocol, self.settings.protocol)
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The master's immutable selector."""
+        return {"moonstack.dev/part": self.name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,37 +50,38 @@ class KvStore(pulumi.ComponentResource):
     resources: KvStoreResources
 
     def __init__(
-        self, name: str, args: KvStoreSettings, context: Context, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: KvStoreArgs, context: Context, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("moonstack:serving:KvStore", name, {"settings": args.model_dump(mode="json")}, opts)
+        properties = {"settings": args.settings.model_dump(mode="json"), "protocol": args.protocol}
+        super().__init__("moonstack:serving:KvStore", name, properties, opts)
         timeouts = pulumi.CustomTimeouts(create="5m", update="5m")
         self.resources = KvStoreResources(
             config=declare(config_map(args, context), self, context),
-            service=declare(service(context), self, context),
+            service=declare(service(args, context), self, context),
             master=declare(deployment(args, context), self, context, custom_timeouts=timeouts),
-            budget=declare(disruption_budget(context), self, context),
+            budget=declare(disruption_budget(args, context), self, context),
         )
         self.register_outputs({"master": self.resources.master.id})
 
 
-def config_map(args: KvStoreSettings, context: Context) -> Manifest:
+def config_map(args: KvStoreArgs, context: Context) -> Manifest:
     """The engines' mooncake.json."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": context.metadata(names.KV_MASTER, "kv-store"),
+        "metadata": context.metadata(args.name, "kv-store"),
         "data": {"mooncake.json": json.dumps(engine_store_config(args, context.namespace), indent=2, sort_keys=True)},
     }
 
 
-def service(context: Context) -> Manifest:
+def service(args: KvStoreArgs, context: Context) -> Manifest:
     """The master's Service."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": context.metadata(names.KV_MASTER, "kv-store"),
+        "metadata": context.metadata(args.name, "kv-store"),
         "spec": {
-            "selector": SELECTOR,
+            "selector": args.selector,
             "ports": [
                 {"name": "rpc", "port": ports.KV_MASTER_RPC, "targetPort": "rpc"},
                 {"name": "metrics", "port": ports.KV_MASTER_METRICS, "targetPort": "metrics"},
@@ -72,51 +90,52 @@ def service(context: Context) -> Manifest:
     }
 
 
-def disruption_budget(context: Context) -> Manifest:
+def disruption_budget(args: KvStoreArgs, context: Context) -> Manifest:
     """At most one master away: there is one, so a drain may move it."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(names.KV_MASTER, "kv-store"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}},
+        "metadata": context.metadata(args.name, "kv-store"),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": args.selector}},
     }
 
 
-def engine_store_config(args: KvStoreSettings, namespace: str) -> dict[str, Any]:
-    """mooncake.json as the engines of this namespace read it."""
+def engine_store_config(args: KvStoreArgs, namespace: str) -> dict[str, Any]:
+    """mooncake.json as the engines of this namespace and transport read it; devices are named for RDMA alone."""
+    settings = args.settings
     return store_config(
-        master=f"{names.cluster_local(names.KV_MASTER, namespace)}:{ports.KV_MASTER_RPC}",
-        segment_bytes=to_bytes(args.segment),
-        buffer_bytes=to_bytes(args.buffer),
+        master=f"{names.cluster_local(args.name, namespace)}:{ports.KV_MASTER_RPC}",
+        segment_bytes=to_bytes(settings.segment),
+        buffer_bytes=to_bytes(settings.buffer),
         protocol=args.protocol,
-        device=args.device,
+        device=settings.device if args.protocol == "rdma" else "",
     )
 
 
-def store_digest(args: KvStoreSettings, namespace: str) -> str:
+def store_digest(args: KvStoreArgs, namespace: str) -> str:
     """Changes when engines must restart to read another store configuration."""
     return digest.short(engine_store_config(args, namespace))
 
 
-def deployment(args: KvStoreSettings, context: Context) -> Manifest:
+def deployment(args: KvStoreArgs, context: Context) -> Manifest:
     """One master, replaced and never doubled: it is a cache index, losing it loses no request (measured, 0 of 91)."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": context.metadata(names.KV_MASTER, "kv-store"),
+        "metadata": context.metadata(args.name, "kv-store"),
         "spec": {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": SELECTOR},
+            "selector": {"matchLabels": args.selector},
             "template": {
-                "metadata": {"labels": labels.recommended(names.KV_MASTER, "kv-store", context.stack) | SELECTOR},
+                "metadata": {"labels": labels.recommended(args.name, "kv-store", context.stack) | args.selector},
                 "spec": _pod_spec(args, context),
             },
         },
     }
 
 
-def _pod_spec(args: KvStoreSettings, context: Context) -> dict[str, Any]:
+def _pod_spec(args: KvStoreArgs, context: Context) -> dict[str, Any]:
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -127,7 +146,7 @@ def _pod_spec(args: KvStoreSettings, context: Context) -> dict[str, Any]:
     }
 
 
-def _master_container(args: KvStoreSettings, context: Context) -> dict[str, Any]:
+def _master_container(args: KvStoreArgs, context: Context) -> dict[str, Any]:
     return {
         "name": "master",
         "image": context.image("mooncake"),
@@ -136,8 +155,8 @@ def _master_container(args: KvStoreSettings, context: Context) -> dict[str, Any]
         "args": [
             f"--rpc_port={ports.KV_MASTER_RPC}",
             f"--metrics_port={ports.KV_MASTER_METRICS}",
-            f"--client_ttl={args.client_ttl_seconds}",
-            f"--default_kv_lease_ttl={args.lease_ttl_ms}",
+            f"--client_ttl={args.settings.client_ttl_seconds}",
+            f"--default_kv_lease_ttl={args.settings.lease_ttl_ms}",
             "--logtostderr",
         ],
         "ports": [

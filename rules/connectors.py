@@ -76,6 +76,11 @@ def store_companion(connector: Connector, chip: ChipProfile) -> Connector | None
     return next((each for each in chip.connectors if CONNECTORS[each].shares_store), None)
 
 
+def joins_store(connector: Connector, chip: ChipProfile, enabled: bool) -> bool:
+    """Whether an engine lends memory to the Mooncake store and reads from it, alone or beside a peer-to-peer connector."""
+    return enabled and (CONNECTORS[connector].shares_store or store_companion(connector, chip) is not None)
+
+
 def router_speaks(path: str, connector: Connector, backend: Backend, shape: str) -> list[Problem]:
     """The backend's router knows the dialogue that the connector needs for prefill/decode disaggregation."""
     if shape != "pd":

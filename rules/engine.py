@@ -4,16 +4,14 @@ Names and flags: vLLM 0.32 (`vllm serve --help`), its MooncakeStoreConnector gui
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rules import names, ports
+from rules import ports
+from rules.kv_transfer import KvTransfer
 
 STORE_CONFIG_PATH: Final = "/etc/mooncake/mooncake.json"
-
-_KV_ROLE: Final = {names.PREFILL: "kv_producer", names.DECODE: "kv_consumer", names.SERVE: "kv_both"}
-
-_STORE_CONNECTORS: Final = {"mooncake-store": "MooncakeStoreConnector", "ascend-store": "AscendStoreConnector"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,20 +21,25 @@ class EngineLaunch:
     model: str
     path: str
     """Folder of the weights in the pod."""
-    role: str
-    connector: str
-    cache_prefix: str
-    """Digest of the KV identity (rules/kv_identity.py)."""
+    transfer: KvTransfer
     dtype: str
     block_size: int
     max_model_len: int
     max_num_seqs: int
     tensor_parallel: int
+    """Chips that compute one layer together, over all nodes of the engine."""
+    nodes: int = 1
+    """Pods that form one engine; the first answers requests, the others are headless."""
     hash_seed: int
     longest_request_seconds: int
     quantization: str | None = None
     enforce_eager: bool = False
     extra_args: tuple[str, ...] = ()
+
+    @property
+    def cache_prefix(self) -> str:
+        """Digest of the KV identity: equal in all sharers of a cache."""
+        return self.transfer.cache_prefix
 
 
 def arguments(launch: EngineLaunch) -> list[str]:
@@ -58,50 +61,41 @@ def arguments(launch: EngineLaunch) -> list[str]:
         args += ["--quantization", launch.quantization]
     if launch.enforce_eager:
         args.append("--enforce-eager")
-    if transfer := kv_transfer(launch):
+    if transfer := launch.transfer.config():
         args += ["--kv-transfer-config", json.dumps(transfer, sort_keys=True)]
+    if launch.nodes > 1:
+        args += ["--nnodes", str(launch.nodes), "--node-rank", "$(WORKER_INDEX)", "--master-addr", "$(ENTRY_ADDRESS)"]
     return [*args, *launch.extra_args]
 
 
-def kv_transfer(launch: EngineLaunch) -> dict[str, Any] | None:
-    """vLLM's KV transfer configuration, or None without a connector.
-
-    `kv_load_failure_policy: recompute`: with the default `fail`, removing one pod breaks requests on healthy ones.
-    """
-    if launch.connector == "none":
-        return None
-    if launch.connector not in _STORE_CONNECTORS:
-        raise ValueError(
-            f"connector {launch.connector!r} has no launch rule; known: {', '.join(sorted(_STORE_CONNECTORS))}, none"
-        )
-    return {
-        "kv_connector": _STORE_CONNECTORS[launch.connector],
-        "kv_role": _KV_ROLE[launch.role],
-        "kv_load_failure_policy": "recompute",
-        "kv_connector_extra_config": {"cache_prefix": launch.cache_prefix},
-    }
-
-
-def environment(launch: EngineLaunch, chip_environment: dict[str, str]) -> list[dict[str, Any]]:
+def environment(
+    launch: EngineLaunch, chip_environment: Mapping[str, str], pod_ip_variables: Iterable[str] = ()
+) -> list[dict[str, Any]]:
     """The container's `env`: fixed values first, then those that depend on the pod's address.
 
-    The pod IP, never a fixed address: Mooncake's default local host name is localhost (kvcache-ai/Mooncake store guide).
+    The pod IP, never a fixed address: Mooncake's default local host name is localhost (kvcache-ai/Mooncake#863), and NIXL's side channel on
+    0.0.0.0 makes decode dial itself (volcano-sh/kthena#503).
     """
+    transfer = launch.transfer
     fixed = {
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "HOME": "/tmp",
         "PYTHONHASHSEED": str(launch.hash_seed),
-        **({"MOONCAKE_CONFIG_PATH": STORE_CONFIG_PATH} if launch.connector != "none" else {}),
+        **({"MOONCAKE_CONFIG_PATH": STORE_CONFIG_PATH} if transfer.uses_store else {}),
+        **({"VLLM_NIXL_SIDE_CHANNEL_PORT": str(transfer.kv_port)} if transfer.connector == "nixl" else {}),
         **chip_environment,
     }
-    pod_ip = [
+    addresses = ["VLLM_HOST_IP", *pod_ip_variables]
+    if transfer.uses_store:
+        addresses.append("MOONCAKE_REQUESTER_LOCAL_HOSTNAME")
+    if transfer.connector == "nixl":
+        addresses.append("VLLM_NIXL_SIDE_CHANNEL_HOST")
+    return [
+        *({"name": name, "value": value} for name, value in fixed.items()),
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        {"name": "VLLM_HOST_IP", "value": "$(POD_IP)"},
+        *({"name": name, "value": "$(POD_IP)"} for name in addresses),
     ]
-    if launch.connector != "none":
-        pod_ip.append({"name": "MOONCAKE_REQUESTER_LOCAL_HOSTNAME", "value": "$(POD_IP)"})
-    return [*({"name": name, "value": value} for name, value in fixed.items()), *pod_ip]
 
 
 def store_config(*, master: str, segment_bytes: int, buffer_bytes: int, protocol: str, device: str) -> dict[str, Any]:

@@ -24,6 +24,9 @@ class KvIdentity:
         return hashlib.sha256(canonical.encode()).hexdigest()[:24]
 
 
-def mount_path(model_slug: str, revision: str) -> str:
-    """Where a model's weights appear in a pod: another revision is another path."""
-    return f"/models/{model_slug}-{revision[:12]}"
+def mount_path(model_slug: str, revision: str, identity: str = "") -> str:
+    """Where a model's weights appear in a pod: another revision is another path.
+
+    vllm-ascend's store puts the path's last part into its keys, and no data type or block size: there the identity is part of the path.
+    """
+    return f"/models/{model_slug}-{revision[:12]}" + (f"-{identity[:12]}" if identity else "")

@@ -1,5 +1,6 @@
 """How KV moves: the store's transport by chip, the handshake port of peer-to-peer connectors, and the memory lent to the store."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from rules.chips import ChipProfile, Protocol
@@ -21,6 +22,15 @@ ENGINE_FLOOR: Final = 2 * 2**30
 def store_protocol(preferred: Protocol, chip: ChipProfile) -> Protocol:
     """The transport that a chip's engines use: the preferred one where the chip speaks it, else the chip's first."""
     return preferred if preferred in chip.protocols else chip.protocols[0]
+
+
+def protocol_is_spoken(path: str, preferred: Protocol, chips: Sequence[ChipProfile]) -> list[Problem]:
+    """The preferred transport must be one that some chip with a share in the store speaks: vllm-ascend raises on all but `ascend`."""
+    spoken = sorted({protocol for chip in chips for protocol in chip.protocols})
+    if not chips or preferred in spoken:
+        return []
+    titles = ", ".join(chip.title for chip in chips)
+    return [Problem(path, preferred, f"the engines for {titles} speak {', '.join(spoken)}", "choose one of them")]
 
 
 def default_kv_port(chip: ChipProfile, chips_per_node: int) -> int:

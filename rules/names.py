@@ -48,6 +48,11 @@ def warm(model: str, role: str, pool: str) -> str:
     return f"{engine(model, role, pool)[:58].rstrip('-')}-warm"
 
 
+def kv_master(protocol: str, preferred: str) -> str:
+    """The Mooncake master of one transport: segments of another transport can't be read, so each has a master of its own."""
+    return KV_MASTER if protocol == preferred else f"{KV_MASTER}-{protocol}"
+
+
 def router(model: str) -> str:
     """The vllm-router Deployment, its ServiceAccount and its Role."""
     return f"{slug(model)}-router"

@@ -19,7 +19,8 @@ class EngineSettings(Group):
 
     build: Literal["chip", "cpu"] = "chip"
     """chip: the engine of the pool's chip; cpu: the CPU engine on the same chip requests, for development."""
-    version: str = "0.32.0"
+    version: str | None = None
+    """vLLM's version in the engine image, part of the KV identity; that of rules/versions.py for the chip when not given."""
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
     quantization: str | None = None
     block_size: int = Field(default=16, ge=1, le=256)

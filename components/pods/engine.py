@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.pods.security import container_security, pod_security
+from components.pods.weights import PodWeights
 from rules import labels, names, ports, timing
 from rules.chips import ChipProfile
 from rules.engine import STORE_CONFIG_PATH, EngineLaunch, arguments, environment
@@ -36,14 +37,14 @@ class EnginePod:
     chips: int
     cpu: str
     memory: str
-    weights_volume: dict[str, Any]
-    """A pod volume's source, without its name."""
+    weights: PodWeights
+    store: str
+    """The Mooncake master, and the ConfigMap of its clients."""
     load_seconds: int
     node_selector: Mapping[str, str]
     tolerations: tuple[dict[str, Any], ...] = ()
     service_account: str | None = None
     image_pull_policy: str = "IfNotPresent"
-    init_containers: tuple[dict[str, Any], ...] = ()
     priority_class: str | None = None
     affinity: dict[str, Any] | None = None
     topology_spread: tuple[dict[str, Any], ...] = ()
@@ -77,7 +78,7 @@ def engine_spec(pod: EnginePod) -> dict[str, Any]:
     optional = {
         "tolerations": list(pod.tolerations),
         "serviceAccountName": pod.service_account,
-        "initContainers": list(pod.init_containers),
+        "initContainers": list(pod.weights.init_containers),
         "priorityClassName": pod.priority_class,
         "affinity": pod.affinity,
         "topologySpreadConstraints": list(pod.topology_spread),
@@ -94,7 +95,7 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
         "imagePullPolicy": pod.image_pull_policy,
         "command": list(pod.build.command),
         "args": arguments(pod.launch),
-        "env": environment(pod.launch, {**pod.chip.environment, **pod.build.environment}),
+        "env": environment(pod.launch, {**pod.chip.environment, **pod.build.environment}, pod.chip.pod_ip_variables),
         "ports": [{"name": "http", "containerPort": ports.ENGINE, "protocol": "TCP"}],
         "resources": {
             "requests": {"cpu": pod.cpu, "memory": pod.memory, **chips},
@@ -120,12 +121,12 @@ def _probe(failures: int) -> dict[str, Any]:
 
 def _volumes(pod: EnginePod) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
-        {"name": "weights", **pod.weights_volume},
+        {"name": "weights", **pod.weights.volume},
         {"name": "tmp", "emptyDir": {}},
-        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": pod.chip.shared_memory}},
     ]
-    if pod.launch.connector != "none":
-        volumes.append({"name": STORE_VOLUME, "configMap": {"name": names.KV_MASTER}})
+    if pod.launch.transfer.uses_store:
+        volumes.append({"name": STORE_VOLUME, "configMap": {"name": pod.store}})
     volumes += [
         {"name": _mount_name(mount.path), "hostPath": {"path": mount.path, "type": mount.kind}}
         for mount in pod.chip.mounts
@@ -135,11 +136,11 @@ def _volumes(pod: EnginePod) -> list[dict[str, Any]]:
 
 def _mounts(pod: EnginePod) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [
-        {"name": "weights", "mountPath": pod.launch.path, "readOnly": True},
+        {"name": "weights", "mountPath": pod.launch.path, "readOnly": True, **pod.weights.sub_path_mount()},
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
-    if pod.launch.connector != "none":
+    if pod.launch.transfer.uses_store:
         mounts.append({"name": STORE_VOLUME, "mountPath": STORE_CONFIG_PATH.rpartition("/")[0], "readOnly": True})
     mounts += [{"name": _mount_name(m.path), "mountPath": m.path, "readOnly": True} for m in pod.chip.mounts]
     return [*mounts, *pod.build.mounts]

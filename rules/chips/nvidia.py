@@ -5,7 +5,8 @@ Resources and labels: NVIDIA/k8s-device-plugin and its GPU feature discovery.
 
 from rules.chips.profile import Connector, DriverStack, Protocol
 
-CONNECTORS: tuple[Connector, ...] = ("nixl", "mooncake-store", "mooncake", "lmcache", "none")
+CONNECTORS: tuple[Connector, ...] = ("nixl", "mooncake-store", "mooncake", "none")
+"""Not LMCache: the engine image has no such package."""
 PROTOCOLS: tuple[Protocol, ...] = ("rdma", "tcp")
 PRODUCT = "nvidia.com/gpu.product"
 ENVIRONMENT = {"WITH_NVIDIA_PEERMEM": "0"}

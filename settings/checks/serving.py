@@ -11,7 +11,6 @@ from rules.quantity import to_bytes
 from settings.checks.placed import placed
 
 if TYPE_CHECKING:
-    from settings.models import ModelSettings
     from settings.settings import Settings
 
 
@@ -76,11 +75,11 @@ def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
     problems = []
     store = settings.kv_store
     for index, model in enumerate(settings.models):
-        if not uses_store(settings, model):
-            continue
         for each in placed(settings, index):
             member, memory = each.member, each.placement.memory
             chip = engine_chip(member.chip.id, model.engine.build)
+            if not connectors.joins_store(model.connector, chip, store.enabled):
+                continue
             workers = member.chips if model.engine.build == "chip" else 1
             problems += kv_transport.segments_fit(f"{member.path}.memory", memory, store.segment, store.buffer, workers)
             step = kv_transport.segment_is_whole(store.segment, kv_transport.store_protocol(store.protocol, chip))
@@ -88,10 +87,16 @@ def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
     return problems
 
 
-def uses_store(settings: "Settings", model: "ModelSettings") -> bool:
-    """Whether the model's engines join the Mooncake store, alone or beside a peer-to-peer connector."""
-    rule = connectors.CONNECTORS[model.connector]
-    return settings.kv_store.enabled and (rule.shares_store or rule.peer_to_peer)
+def protocol_is_spoken(settings: "Settings") -> list[Problem]:
+    """Some engine speaks the preferred transport of the store; the others take their own, with a master each."""
+    store = settings.kv_store
+    chips = {
+        chip.id: chip
+        for index, model in enumerate(settings.models)
+        for chip in (engine_chip(each.member.chip.id, model.engine.build) for each in placed(settings, index))
+        if connectors.joins_store(model.connector, chip, store.enabled)
+    }
+    return kv_transport.protocol_is_spoken("kvStore.protocol", store.protocol, list(chips.values()))
 
 
 def flags_are_free(settings: "Settings") -> list[Problem]:
@@ -110,4 +115,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     ports_are_free,
     memory_holds_the_segments,
     flags_are_free,
+    protocol_is_spoken,
 )
