@@ -4,6 +4,7 @@ import httpx
 
 from local import tools
 from local.cluster import namespaces
+from local.cluster.files import write
 from local.cluster.layout import DNS_DOMAIN, Layout
 from local.cluster.processes import Service
 
@@ -25,7 +26,7 @@ def coredns(layout: Layout) -> Service:
     cache 5
 }}
 """
-    target.write_text(configuration)
+    write(target, configuration)
     command = (str(tools.path("coredns")), "-conf", str(target))
     return Service("coredns", command, namespaces.enter_network(layout), configuration)
 

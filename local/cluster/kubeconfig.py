@@ -2,10 +2,10 @@
 
 import base64
 import json
-import os
 from pathlib import Path
 
 from local.cluster import pki
+from local.cluster.files import write
 from local.cluster.layout import Layout
 from settings.paths import local_kubeconfig
 
@@ -40,8 +40,7 @@ def _write(path: Path, layout: Layout, user: str, authority: dict[str, str], cre
         "users": [{"name": user, "user": credentials}],
         "contexts": [{"name": _CLUSTER, "context": {"cluster": _CLUSTER, "user": user}}],
     }
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as target:
-        json.dump(document, target, indent=2)
+    write(path, json.dumps(document, indent=2), mode=0o600)
 
 
 def _encoded(path: Path) -> str:

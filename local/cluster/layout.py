@@ -14,7 +14,7 @@ HOST_INTERFACE = "moonstack0"
 NODE = "local-0"
 API_PORT = 6443
 GATEWAY_NODE_PORT = 30443
-CGROUP = "moonstack"
+CGROUP = "k8s.io"  # where containerd puts containers of pods that have no cgroup of their own
 
 SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"

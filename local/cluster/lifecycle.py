@@ -30,6 +30,9 @@ from settings.paths import cache_dir
 API_SECONDS = 60.0
 NODE_SECONDS = 90.0
 
+_LAST = ("containerd", namespaces.NODE_VIEW, "kube-apiserver", "etcd")
+_FINAL_SECONDS = 2.0  # an API server waits a minute for its watches; nothing of its data is kept
+
 
 def connect(place: Layout) -> Api:
     """A client of the API server as the cluster's own operator."""
@@ -65,18 +68,9 @@ def down(progress: Progress) -> None:
             )
         supervisor = Supervisor(place.state)
         with progress.phase("stop and remove the local cluster"):
-            supervisor.stop(listener.LISTENER)
-            for name in (
-                *addons.tools(addons.ADDONS),
-                "coredns",
-                "kube-proxy",
-                "kube-scheduler",
-                "kube-controller-manager",
-            ):
-                supervisor.stop(name)
+            supervisor.stop(*(name for name in supervisor.names() if name not in _LAST))
             teardown.end_node(place, supervisor)
-            for name in ("kube-apiserver", "etcd"):
-                supervisor.stop(name)
+            supervisor.stop(*_LAST, seconds=_FINAL_SECONDS)
             namespaces.remove_network(place)
             namespaces.remove_mount_points(place)
             if state.is_claimed():

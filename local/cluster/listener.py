@@ -6,6 +6,7 @@ import socket
 import subprocess
 
 from local import tools
+from local.cluster.files import write
 from local.cluster.layout import GATEWAY_NODE_PORT, Layout
 from local.cluster.processes import Service
 from local.errors import LocalError
@@ -17,7 +18,7 @@ def load_balancer(layout: Layout) -> Service:
     """Envoy on 127.0.0.1, passing every connection on to the node; it reads nothing of what passes."""
     target = layout.configuration / "load-balancer.json"
     configuration = json.dumps(_configuration(layout))
-    target.write_text(configuration)
+    write(target, configuration)
     flags = ("--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
     command = (str(tools.path("envoy")), "--config-path", str(target), *flags)
     return Service(LISTENER, command, configuration=configuration)

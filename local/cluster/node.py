@@ -6,7 +6,8 @@ from pathlib import Path
 
 from local import tools
 from local.cluster import namespaces, pki
-from local.cluster.layout import CGROUP, DNS_DOMAIN, DNS_SERVICE, NODE, POD_RANGE, Layout
+from local.cluster.files import write
+from local.cluster.layout import DNS_DOMAIN, DNS_SERVICE, NODE, POD_RANGE, Layout
 from local.cluster.pause import PAUSE_IMAGE
 from local.cluster.processes import Service, Supervisor
 
@@ -38,18 +39,18 @@ def has_cgroup_v2() -> bool:
 def containerd(layout: Layout, supervisor: Supervisor) -> Service:
     """containerd with its own root, state and socket."""
     configuration, network = _containerd_configuration(layout), json.dumps(_pod_network(layout))
-    target = _write(layout, "containerd.toml", configuration)
-    _write(layout, "net.d/10-moonstack.conflist", network)
+    target = write(layout.configuration / "containerd.toml", configuration)
+    write(layout.configuration / "net.d/10-moonstack.conflist", network)
     enter = namespaces.enter_node(layout, supervisor)
-    return Service("containerd", ("containerd", "--config", target), enter, configuration + network)
+    return Service("containerd", ("containerd", "--config", str(target)), enter, configuration + network)
 
 
 def kubelet(layout: Layout, supervisor: Supervisor) -> Service:
     """The kubelet of the only real node."""
     configuration = json.dumps(_kubelet_configuration(layout, machine_bytes()))
-    _write(layout, "resolv.conf", f"nameserver {DNS_SERVICE}\n")
+    write(layout.configuration / "resolv.conf", f"nameserver {DNS_SERVICE}\n")
     flags = {
-        "config": _write(layout, "kubelet.json", configuration),
+        "config": write(layout.configuration / "kubelet.json", configuration),
         "kubeconfig": layout.kubeconfig("kubelet"),
         "hostname-override": NODE,
         "node-ip": layout.node,
@@ -72,7 +73,10 @@ def kube_proxy(layout: Layout) -> Service:
         "oomScoreAdj": 0,
     }
     configuration = json.dumps(document)
-    command = (str(tools.path("kube-proxy")), f"--config={_write(layout, 'kube-proxy.json', configuration)}")
+    command = (
+        str(tools.path("kube-proxy")),
+        f"--config={write(layout.configuration / 'kube-proxy.json', configuration)}",
+    )
     return Service("kube-proxy", command, namespaces.enter_network(layout), configuration)
 
 
@@ -145,7 +149,6 @@ def _kubelet_configuration(layout: Layout, machine: int) -> dict[str, object]:
         "podLogsDir": str(layout.data / "pod-logs"),
         "volumePluginDir": str(layout.data / "volume-plugins"),
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{CGROUP}",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
@@ -158,10 +161,3 @@ def _kubelet_configuration(layout: Layout, machine: int) -> dict[str, object]:
         "imageGCHighThresholdPercent": 100,
         "shutdownGracePeriod": "0s",
     }
-
-
-def _write(layout: Layout, name: str, text: str) -> str:
-    target = layout.configuration / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text)
-    return str(target)

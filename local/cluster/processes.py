@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,17 +70,17 @@ class Supervisor:
         """Every service that was started and not stopped, dead ones too."""
         return sorted(path.stem for path in self._records.glob("*.json"))
 
-    def stop(self, name: str, seconds: float = 10.0) -> None:
-        """End the service: asked first, killed with its whole session when it has not gone in time."""
-        record = self._alive(name)
-        if record is not None:
+    def stop(self, *names: str, seconds: float = 5.0) -> None:
+        """End the services: all are asked at once, and those that have not gone in time are killed with their sessions."""
+        for record in self._living(names):
             os.kill(record.pid, signal.SIGTERM)
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline and self._alive(name):
-                time.sleep(_POLL_SECONDS)
-            if self._alive(name):
-                os.killpg(record.pid, signal.SIGKILL)
-        self._record_file(name).unlink(missing_ok=True)
+        deadline = time.monotonic() + seconds
+        while self._living(names) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        for record in self._living(names):
+            os.killpg(record.pid, signal.SIGKILL)
+        for name in names:
+            self._record_file(name).unlink(missing_ok=True)
 
     def log(self, name: str) -> Path:
         """The service's log; the log of the run before it is beside it, ending in `.previous`."""
@@ -114,6 +115,9 @@ class Supervisor:
             partial = self._record_file(service.name).with_suffix(".partial")
             partial.write_text(record.model_dump_json())
             partial.replace(self._record_file(service.name))
+
+    def _living(self, names: Iterable[str]) -> list[Record]:
+        return [record for record in map(self._alive, names) if record is not None]
 
     def _alive(self, name: str) -> Record | None:
         try:

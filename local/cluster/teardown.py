@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from local.cluster import namespaces
@@ -18,14 +19,10 @@ _GRACE_SECONDS = 10.0
 
 def end_node(layout: Layout, supervisor: Supervisor) -> None:
     """Stop kubelet and containerd and kill every container; what containerd keeps in memory's place goes with them."""
-    for name in ("kubelet", "containerd"):
-        supervisor.stop(name)
-    _kill(lambda: [*namespaces.processes_of_node(layout), *_in_cgroups()])
+    supervisor.stop("kubelet", "containerd")
+    _kill(lambda: [*namespaces.processes_of_node(layout), *_in_cgroups(layout)])
     supervisor.stop(namespaces.NODE_VIEW)
-    for cgroup in _cgroup_folders():
-        for folder in sorted((path for path in cgroup.rglob("*") if path.is_dir()), reverse=True):
-            folder.rmdir()
-        cgroup.rmdir()
+    _remove_cgroups(layout)
     for volatile in ("containerd/state", "runc", "node/run-containerd"):
         shutil.rmtree(layout.data / volatile, ignore_errors=True)
 
@@ -59,17 +56,26 @@ def _kill(found: Callable[[], Iterable[int]]) -> None:
         time.sleep(0.1)
 
 
-def _cgroup_folders() -> list[Path]:
-    # Version 2 has one tree, version 1 one for each controller.
-    return [path for path in (_CGROUPS / CGROUP, *_CGROUPS.glob(f"*/{CGROUP}")) if path.is_dir()]
+def _cgroup_folders(layout: Layout) -> list[Path]:
+    """The cgroups of this containerd's own containers: version 2 has one tree, version 1 one for each controller."""
+    tasks = layout.data / "containerd/state/io.containerd.runtime.v2.task/k8s.io"
+    containers = {task.name for task in tasks.iterdir()} if tasks.is_dir() else set()
+    folders = [folder for tree in (_CGROUPS, *_CGROUPS.iterdir()) for folder in (tree / CGROUP).glob("*")]
+    return [folder for folder in folders if folder.name in containers]
 
 
-def _in_cgroups() -> list[int]:
-    pids: set[int] = set()
-    for cgroup in _cgroup_folders():
-        for members in cgroup.rglob("cgroup.procs"):
-            pids.update(int(pid) for pid in members.read_text().split())
-    return sorted(pids)
+def _in_cgroups(layout: Layout) -> set[int]:
+    members = [file for cgroup in _cgroup_folders(layout) for file in cgroup.rglob("cgroup.procs")]
+    return {int(pid) for file in members for pid in file.read_text().split()}
+
+
+def _remove_cgroups(layout: Layout) -> None:
+    for cgroup in _cgroup_folders(layout):
+        for folder in sorted((path for path in cgroup.rglob("*") if path.is_dir()), reverse=True):
+            folder.rmdir()
+        cgroup.rmdir()
+        with suppress(OSError):  # containers that are not ours may be there too
+            cgroup.parent.rmdir()
 
 
 def _mount_points() -> list[Path]:
