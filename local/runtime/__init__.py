@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from local import state
 from local.progress import Progress
 from local.runtime import containerd, engine, images, models
 from settings.local_runtime import FILE, DevelopmentModel, HostEngine, LocalRuntime
-from settings.paths import state_dir
 
 
 def image(name: str) -> str:
@@ -30,7 +30,7 @@ def ensure(progress: Progress) -> LocalRuntime:
         engine=HostEngine(host_path=str(environment), mount_path=engine.MOUNT_PATH, command=engine.COMMAND),
         models={name: DevelopmentModel(path=str(model.path), revision=model.revision) for name, model in made.items()},
     )
-    _write(state_dir() / FILE, runtime.model_dump_json(by_alias=True, indent=2) + "\n")
+    _write(state.claim() / FILE, runtime.model_dump_json(by_alias=True, indent=2) + "\n")
     return runtime
 
 

@@ -55,6 +55,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def prune(newest: Path, pattern: str) -> None:
+    """Remove what `newest` replaces: its neighbours of that pattern."""
+    for other in newest.parent.glob(pattern):
+        if other != newest:
+            remove(other)
+
+
 @contextmanager
 def _readable_by_all() -> Iterator[None]:
     """Pods read what is built here as a user of their own, whatever the umask of who runs this."""

@@ -9,7 +9,6 @@ from local.archive import Entry, ImageConfig
 from local.progress import Progress
 from local.runtime import base, cache, engine, own_packages, python_packages
 
-_VERSION = "1"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LAUNCHER = """#!/usr/bin/python3
 import sys
@@ -30,9 +29,10 @@ class Recipe:
 
     command: tuple[str, ...]
     entries: Callable[[Path], list[Entry]]
-    version: str
     packages: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    own_code: str = ""
+    """Digest of what `entries` takes from this repository."""
 
 
 def names() -> tuple[str, ...]:
@@ -53,6 +53,7 @@ def ensure_layers(name: str, progress: Progress) -> list[Path]:
     if not own.exists():
         folder = python_packages.ensure(recipe.packages, progress) if recipe.packages else base.folder()
         cache.ensure(own, lambda partial: archive.write_layer(partial, recipe.entries(folder)))
+        cache.prune(own, f"image-{name}-*.tar")
     return [lowest, own]
 
 
@@ -69,16 +70,16 @@ def write(name: str, target: Path, progress: Progress) -> None:
 
 def _recipes() -> dict[str, Recipe]:
     return {
-        "engine-cpu": Recipe(engine.COMMAND, _engine_entries, "1", environment=_ENGINE_ENVIRONMENT),
-        "router": Recipe(("vllm-router",), _router_entries, "1", "router", {"PYTHONPATH": "/opt/router"}),
-        "mooncake": Recipe(("mooncake_master",), _mooncake_entries, "1", "mooncake"),
-        "gateway": Recipe(("envoy",), _gateway_entries, "1", "gateway"),
+        "engine-cpu": Recipe(engine.COMMAND, _engine_entries, environment=_ENGINE_ENVIRONMENT),
+        "router": Recipe(("vllm-router",), _router_entries, "router", {"PYTHONPATH": "/opt/router"}),
+        "mooncake": Recipe(("mooncake_master",), _mooncake_entries, "mooncake"),
+        "gateway": Recipe(("envoy",), _gateway_entries, "gateway"),
         "capacity": Recipe(
             ("python3", "-m", "capacity"),
             _capacity_entries,
-            own_packages.digest(),
             "capacity",
             {"PYTHONPATH": "/opt/capacity:/opt/moonstack"},
+            own_packages.digest(),
         ),
     }
 
@@ -109,7 +110,7 @@ def _mooncake_entries(packages: Path) -> list[Entry]:
 
 
 def _gateway_entries(packages: Path) -> list[Entry]:
-    return [Entry("/usr/local/bin/envoy", next((packages / "envoy/_bin").iterdir()), mode=0o755)]
+    return [Entry("/usr/local/bin/envoy", packages / "envoy/_bin/envoy", mode=0o755)]
 
 
 def _capacity_entries(packages: Path) -> list[Entry]:
@@ -123,5 +124,4 @@ def _launcher(name: str, module: str) -> Entry:
 
 def _digest(recipe: Recipe) -> str:
     packages = python_packages.digest(recipe.packages) if recipe.packages else ""
-    parts = repr((recipe.command, recipe.environment, recipe.entries.__name__))
-    return cache.key(_VERSION, base.digest(), recipe.version, packages, parts, _LAUNCHER)
+    return cache.key(Path(__file__).read_bytes(), base.digest(), repr(recipe.command), packages, recipe.own_code)
