@@ -1,0 +1,1 @@
+"""The rules, one concern a module; `policies.catalogue` lists them all."""

@@ -1,0 +1,124 @@
+"""From the engine's resources to the rules' objects, and back to its reports."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pulumi
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    ReportViolation,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+from pulumi_policy import Severity as EngineSeverity
+from pulumi_policy.proxy import UnknownValueError
+
+from policies.judge import violations
+from policies.objects import Object
+from policies.rule import CONCERNS, Concern, Enforcement, Facts, Rule, Violation
+from policies.unknown import UNKNOWN
+from settings.errors import SettingsError
+from settings.settings import NAMESPACE, Settings
+
+_DERIVED: Final = frozenset({"status", "id", "__inputs", "__initialApiVersion", "__fieldManager"})
+"""Top-level properties that the provider or the cluster adds."""
+_DERIVED_METADATA: Final = frozenset(
+    {"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"}
+)
+_LEVELS: Final[Mapping[Enforcement, EnforcementLevel]] = {
+    "mandatory": EnforcementLevel.MANDATORY,
+    "advisory": EnforcementLevel.ADVISORY,
+}
+_ORDER: Final = ("low", "medium", "high", "critical")
+
+
+def policies(rules: Iterable[Rule]) -> list[Policy]:
+    """Two policies a concern and scope: one whose violations stop the deployment, one that advises.
+
+    Whether a rule is mandatory depends on the stack's environment, which the engine tells only with each request,
+    while a policy's level is fixed; and each policy makes the SDK read all properties anew, so they are few.
+    """
+    grouped: dict[tuple[Concern, str], list[Rule]] = {}
+    for rule in rules:
+        grouped.setdefault((rule.concern, "each" if rule.each else "all"), []).append(rule)
+    return [
+        _policy(concern, scope, members, level) for (concern, scope), members in grouped.items() for level in _LEVELS
+    ]
+
+
+def _policy(concern: Concern, scope: str, rules: list[Rule], level: Enforcement) -> Policy:
+    name = "-".join([concern, *(["stack"] if scope == "all" else []), *(["advice"] if level == "advisory" else [])])
+    description = CONCERNS[concern]
+    severity = EngineSeverity(max((rule.severity for rule in rules), key=_ORDER.index))
+    if scope == "each":
+        return ResourceValidationPolicy(
+            name, description, _each(rules, level), enforcement_level=_LEVELS[level], severity=severity
+        )
+    return StackValidationPolicy(
+        name, description, _all(rules, level), enforcement_level=_LEVELS[level], severity=severity
+    )
+
+
+def _each(rules: list[Rule], level: Enforcement) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
+    def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        facts = stack_facts()
+        for violation in _at(level, rules, [_object(args)], facts):
+            report(_line(violation), None)
+
+    return validate
+
+
+def _all(rules: list[Rule], level: Enforcement) -> Callable[[StackValidationArgs, ReportViolation], None]:
+    def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+        facts = stack_facts()
+        for violation in _at(level, rules, [_object(resource) for resource in args.resources], facts):
+            report(_line(violation), violation.urn or None)
+
+    return validate
+
+
+def _at(level: Enforcement, rules: list[Rule], objects: Sequence[Object], facts: Facts) -> Iterator[Violation]:
+    yield from (one for rule in rules for one in violations(rule, objects, facts) if one.enforcement == level)
+
+
+def _object(resource: Any) -> Object:
+    body = plain(resource.props)
+    kept = {key: value for key, value in body.items() if key not in _DERIVED}
+    if isinstance(metadata := kept.get("metadata"), dict):
+        kept["metadata"] = {key: value for key, value in metadata.items() if key not in _DERIVED_METADATA}
+    return Object(
+        kept, urn=resource.urn, type=resource.resource_type, ignored=tuple(resource.opts.ignore_changes or ())
+    )
+
+
+def plain(value: Any) -> Any:
+    """The SDK's proxies as plain dicts and lists, with `UNKNOWN` where reading raises."""
+    if isinstance(value, Mapping):
+        return {key: _read(value, key) for key in value}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_read(value, index) for index in range(len(value))]
+    return value
+
+
+def _read(container: Any, key: Any) -> Any:
+    try:
+        return plain(container[key])
+    except UnknownValueError:
+        return UNKNOWN
+
+
+def stack_facts() -> Facts:
+    """The stack's own configuration; without a readable one (the program will say why), as strict as in prod."""
+    try:
+        settings = Settings.load(pulumi.Config(NAMESPACE))
+    except SettingsError:
+        return Facts("prod")
+    return Facts(settings.environment, settings)
+
+
+def _line(violation: Violation) -> str:
+    place = f"{violation.path}: " if violation.path else ""
+    return f"{violation.rule}: {violation.object}: {place}{violation.message}"

@@ -1,0 +1,97 @@
+"""Text that looks like a key: the formats of known providers, tokens, private keys, and random text in fields named like keys."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rules.key_value import is_placeholder
+
+_START: Final = r"(?<![A-Za-z0-9_])"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """Where in a text something looks like a key, and like which; the text itself is never carried along."""
+
+    kind: str
+    start: int
+    end: int
+
+
+_FORMATS: Final[tuple[tuple[str, str], ...]] = (
+    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+    ("a provider key (sk-…)", _START + r"sk-[A-Za-z0-9_-]{16,}"),
+    ("an AWS access key id", _START + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"),
+    ("a GitHub token", _START + r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
+    ("a GitLab token", _START + r"glpat-[A-Za-z0-9_-]{20,}"),
+    ("a Hugging Face token", _START + r"hf_[A-Za-z0-9]{30,}"),
+    ("an NVIDIA API key", _START + r"nvapi-[A-Za-z0-9_-]{32,}"),
+    ("a Groq key", _START + r"gsk_[A-Za-z0-9]{32,}"),
+    ("a Google API key", _START + r"AIza[0-9A-Za-z_-]{35}"),
+    ("a Slack token", _START + r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a package registry token", _START + r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,})"),
+    ("a Pulumi token", _START + r"pul-[0-9a-f]{40}"),
+    ("a Vault token", _START + r"hv[sb]\.[A-Za-z0-9_-]{24,}"),
+    ("a JSON Web Token", _START + r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("a bearer token", r"(?i:bearer)\s+(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{20,}={0,2}"),
+    ("a URL with a password", r"[a-z][a-z0-9+.-]{1,20}://[^/\s:@'\"]*:[^/\s:@'\"]{3,}@"),
+)
+_ANY: Final = re.compile("|".join(f"(?P<f{number}>{pattern})" for number, (_, pattern) in enumerate(_FORMATS)))
+
+_KEY_NAME: Final = re.compile(
+    r"(?:^|[^a-z])(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|secret|token|pass(?:word|wd|phrase)"
+    r"|credentials?|authorization|x-api-key|bearer)$"
+)
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ASSIGNMENT: Final = re.compile(
+    r"""["']?(?P<name>[A-Za-z][A-Za-z0-9_.-]{2,60})["']?\s*[:=]\s*["']?(?P<value>[^\s"',;{}\[\]]{16,})"""
+)
+_WORD: Final = re.compile(r"[A-Za-z]{1,20}[0-9]{0,3}|[0-9]{1,4}|v[0-9]+[a-z]+[0-9]+")
+_RANDOM: Final = re.compile(r"[A-Za-z0-9+/_=.~-]{16,}")
+
+
+def find(text: str) -> Iterator[KeyText]:
+    """Everything in a text that has a known key's format, and random values assigned to names such as `api_key`.
+
+    Stand-ins such as `sk-xxxx` don't count.
+    """
+    for match in _ANY.finditer(text):
+        kind = _FORMATS[int((match.lastgroup or "f0")[1:])][0]
+        if not is_placeholder(match[0]):
+            yield KeyText(kind, match.start(), match.end())
+    for match in _ASSIGNMENT.finditer(text):
+        if names_a_key(match["name"]) and looks_random(match["value"]):
+            yield KeyText(f"a random value named {match['name']}", match.start("value"), match.end("value"))
+
+
+def names_a_key(name: str) -> bool:
+    """Whether a field or variable of that name would hold a key: apiKey, TAOTOKEN_API_KEY, password; not secretName, tokenPath."""
+    return bool(_KEY_NAME.search(_CAMEL.sub("_", name).lower()))
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value is one word of at least 16 characters with letters and digits mixed as in random text.
+
+    Threshold: 3.2 bits a character by frequency, which hex of 32 characters exceeds and names, paths and versions don't.
+    """
+    if not _RANDOM.fullmatch(value) or value.startswith(("/", ".")) or is_placeholder(value):
+        return False
+    if not re.search(r"[0-9]", value) or not re.search(r"[A-Za-z]", value) or _is_words(value):
+        return False
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= 3.2
+
+
+def redact(text: str, mark: str = "[redacted]") -> str:
+    """The text with everything that `find` finds replaced."""
+    for found in sorted(find(text), key=lambda one: one.start, reverse=True):
+        text = text[: found.start] + mark + text[found.end :]
+    return text
+
+
+def _is_words(value: str) -> bool:
+    """Names such as gateway-client-keys-2: parts of letters or short numbers, joined by hyphens, dots or slashes."""
+    return all(_WORD.fullmatch(part) for part in re.split(r"[-_./]+", value) if part)

@@ -1,0 +1,111 @@
+"""`python -m policies scan`: files in, violations out, exit code by the gravest."""
+
+import base64
+import json
+
+import yaml
+from typer.testing import CliRunner
+
+from policies.__main__ import app
+from tests.policies.builders import fake_key, thing
+
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:abc:def"}
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, ["scan", *arguments])
+
+
+def write(folder, name, *objects):
+    (folder / name).write_text(yaml.safe_dump_all(objects))
+    return folder
+
+
+def state(resource_inputs, outputs=None):
+    resource = {"urn": "urn:pulumi:dev::m::kubernetes:core/v1:Secret::s", "type": "kubernetes:core/v1:Secret"}
+    return {
+        "version": 3,
+        "deployment": {"resources": [{**resource, "inputs": resource_inputs, "outputs": outputs or {}}]},
+    }
+
+
+def test_a_folder_is_read_as_a_whole_lists_included(tmp_path):
+    key = fake_key()
+    write(tmp_path, "a.yaml", thing("ConfigMap", "one", data={"x": key}), thing("ConfigMap", "two", data={"x": "fine"}))
+    (tmp_path / "sub").mkdir()
+    listed = {"kind": "ConfigMapList", "apiVersion": "v1", "items": [thing("ConfigMap", "three", data={"x": key})]}
+    (tmp_path / "sub" / "b.json").write_text(json.dumps(listed))
+    result = run(str(tmp_path), "--format", "json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert document["schema"] == 1
+    assert [row["object"] for row in document["violations"]] == ["ConfigMap llm/one", "ConfigMap llm/three"]
+    assert set(document["violations"][0]) == {"rule", "severity", "enforcement", "object", "path", "message"}
+    assert key not in result.output
+
+
+def test_clean_manifests_exit_with_0(tmp_path):
+    result = run(str(write(tmp_path, "a.yaml", thing("ConfigMap", data={"x": "fine"}))))
+    assert result.exit_code == 0
+    assert "0 violation(s)" in result.stdout
+
+
+def test_markdown_and_sarif_name_rule_and_object(tmp_path):
+    write(tmp_path, "a.yaml", thing("ConfigMap", "one", data={"x": fake_key()}))
+    assert "`no-key-text`" in run(str(tmp_path), "--format", "markdown").stdout
+    sarif = json.loads(run(str(tmp_path), "--format", "sarif").stdout)
+    (only,) = sarif["runs"][0]["results"]
+    assert (only["ruleId"], only["level"]) == ("no-key-text", "error")
+    assert only["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a.yaml"
+    assert "no-key-text" in [rule["id"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"]]
+
+
+def test_what_cannot_be_read_is_one_line_and_exit_2(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: [")
+    for path, said in ((tmp_path / "none", "no such file"), (tmp_path, "cannot be read")):
+        result = run(str(path))
+        assert result.exit_code == 2
+        assert said in result.output
+        assert "Traceback" not in result.output
+    assert "choose one of" in run(str(tmp_path), "--format", "xml").output
+
+
+def test_an_unknown_stack_is_answered_with_the_known_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").touch()
+    write(tmp_path, "a.yaml", thing("ConfigMap", data={}))
+    result = run("a.yaml", "--stack", "pro")
+    assert result.exit_code == 2
+    assert "Pulumi.dev.yaml" in result.output
+
+
+def test_an_encrypted_state_is_clean_and_a_readable_one_is_not(tmp_path):
+    file = tmp_path / "state.json"
+    encrypted = thing("Secret", data=SECRET)
+    file.write_text(json.dumps(state(encrypted, encrypted)))
+    assert run(str(file)).exit_code == 0
+    readable = thing("Secret", data={"k": base64.b64encode(fake_key().encode()).decode()})
+    file.write_text(json.dumps(state(encrypted, readable)))
+    result = run(str(file))
+    assert result.exit_code == 1
+    assert "encrypted-in-state: Secret llm/thing: data.k" in result.stdout
+
+
+def test_a_key_is_found_in_inputs_copied_to_outputs_and_in_a_checkpoint(tmp_path):
+    file = tmp_path / "state.json"
+    copied = thing("ConfigMap") | {"__inputs": {"data": {"x": fake_key()}}}
+    exported = state(thing("ConfigMap"), copied)
+    for document in (exported, {"version": 3, "checkpoint": {"latest": exported["deployment"]}}):
+        file.write_text(json.dumps(document))
+        result = run(str(file))
+        assert result.exit_code == 1
+        assert "__inputs.data.x" in result.stdout
+
+
+def test_a_secret_exported_in_clear_text_is_seen_through(tmp_path):
+    file = tmp_path / "state.json"
+    shown = {key: value for key, value in SECRET.items() if key != "ciphertext"} | {
+        "plaintext": json.dumps({"k": "dg=="})
+    }
+    file.write_text(json.dumps(state(thing("Secret", data=shown))))
+    assert "encrypted-in-state" in run(str(file)).stdout
