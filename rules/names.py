@@ -25,6 +25,8 @@ KV_MASTER: Final = "mooncake-master"
 KV_STORE: Final = "mooncake-store"
 CAPACITY: Final = "capacity-controller"
 KEY_AGENT: Final = "key-agent"
+SMOKE_LATEST: Final = "smoke-report-latest"
+SMOKE_GREEN: Final = "smoke-report-green"
 
 
 def slug(name: str) -> str:

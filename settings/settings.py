@@ -49,6 +49,8 @@ class Settings(Group):
     warm_pool: WarmPoolSettings = WarmPoolSettings()
     observability: ObservabilitySettings = ObservabilitySettings()
     smoke: SmokeSettings = SmokeSettings()
+    smoke_skip: bool = False
+    """Write "skipped" instead of proving this deployment: the next one without it proves. Refused in prod."""
 
     @property
     def needs_local_runtime(self) -> bool:

@@ -14,6 +14,8 @@ class SmokeSettings(Group):
     """The safe probes that decide whether a deployment counts as done."""
 
     gate: bool = True
+    nonce: str = ""
+    """Any new text makes the gate run again on an unchanged stack."""
     via: Way = "endpoint"
     endpoint: AnyHttpUrl | None = None
     """Public base URL of the gateway, for via endpoint."""

@@ -17,9 +17,8 @@ from smoke import redact
 from smoke.errors import SmokeError
 from smoke.redact import REDACTOR
 from smoke.report import ProbeResult
+from smoke.suite import ROOT
 
-ROOT: Final = Path(__file__).parents[1]
-"""The checkout, where the stack files are."""
 USAGE_ERROR: Final = 2
 MARKS: Final = {"pass": "[green]✓[/]", "fail": "[red]✗[/]", "skip": "[dim]-[/]"}
 

@@ -6,11 +6,11 @@ from typing import Final
 
 MASK: Final = "[redacted]"
 _BEARER: Final = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
-_SK: Final = re.compile(r"\bsk-[A-Za-z0-9_-]{8,}")
+_SK: Final = re.compile(r"\bm?sk-[A-Za-z0-9_-]{8,}")
 
 
 class Redactor(logging.Filter):
-    """Replaces known key values, anything after `Bearer`, and `sk-…` words."""
+    """Replaces known key values, anything after `Bearer`, and `sk-…` or `msk-…` words."""
 
     def __init__(self) -> None:
         super().__init__()

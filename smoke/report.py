@@ -40,6 +40,8 @@ class Report(BaseModel):
     environment: str
     release: str
     """Digest of the stack configuration that was tested; `promote` compares it."""
+    commit: str | None = None
+    """Commit of the checkout that was deployed, for the rollback command."""
     started: datetime
     seconds: float
     evidence: dict[str, Any] = {}

@@ -1,13 +1,16 @@
 """Puts a run together: cluster, way in, key, probes, report."""
 
+import logging
 import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 from rules.digest import short
 from settings.settings import Settings
-from smoke import redact
+from smoke import archive, redact
 from smoke.client import GatewayClient
 from smoke.cluster import Cluster
 from smoke.engines import Engines
@@ -19,7 +22,11 @@ from smoke.report import ProbeClass, ProbeResult, Report, verdict_of
 from smoke.runner import Listener, run_probes
 from smoke.ways import connection, open_way
 
-SAFE = (connectivity, authentication, routing, golden, prefix, second_replica)
+log = logging.getLogger(__name__)
+
+ROOT: Final = Path(__file__).parents[1]
+"""The checkout, whose commit the report names."""
+SAFE: Final = (connectivity, authentication, routing, golden, prefix, second_replica)
 
 
 def probes_of(settings: Settings, classes: Collection[ProbeClass]) -> list[Probe]:
@@ -42,24 +49,37 @@ async def run(
     """
     redact.install()
     started, clock = datetime.now(UTC), time.monotonic()
-    evidence = {}
+    evidence, kept_in = {}, None
     try:
         async with live_stack(settings, stack) as live:
+            kept_in = live.engines.cluster if live.engines and "safe" in classes else None
             probes = probes_of(settings, classes)
             results, evidence = await run_probes(probes, live, settings.smoke.deadline_seconds, listener)
     except SmokeError as error:
         results = (ProbeResult(name="entrance", kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
         listener(results[0], time.monotonic() - clock)
-    return Report(
+    report = Report(
         verdict=verdict_of(results),
         probes=results,
         stack=stack,
         environment=settings.environment,
         release=release or release_of(settings),
+        commit=archive.current_commit(ROOT),
         started=started,
         seconds=round(time.monotonic() - clock, 1),
         evidence=evidence,
     )
+    if kept_in is not None:
+        await _keep(kept_in, report)
+    return report
+
+
+async def _keep(cluster: Cluster, report: Report) -> None:
+    """A report that can't be kept is a warning: the proof itself stands."""
+    try:
+        await archive.keep(cluster, report)
+    except SmokeError as error:
+        log.warning("%s", error)
 
 
 def release_of(settings: Settings) -> str:

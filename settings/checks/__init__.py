@@ -4,11 +4,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, keys, kthena, placement, scaling, serving
+from settings.checks import channel, keys, kthena, placement, scaling, serving, smoke
 
 if TYPE_CHECKING:
     from settings.settings import Settings
 
 Check = Callable[["Settings"], list[Problem]]
 
-CHECKS: Final[tuple[Check, ...]] = (*placement.CHECKS, *serving.CHECKS, *kthena.CHECKS, *channel.CHECKS, *keys.CHECKS, *scaling.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *placement.CHECKS,
+    *serving.CHECKS,
+    *kthena.CHECKS,
+    *channel.CHECKS,
+    *keys.CHECKS,
+    *scaling.CHECKS,
+    *smoke.CHECKS,
+)

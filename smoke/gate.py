@@ -1,0 +1,52 @@
+"""What the deployment's gate calls: run the safe probes, and say what to do when they fail."""
+
+from dataclasses import dataclass
+
+from settings.settings import Settings
+from smoke import archive, suite
+from smoke.cluster import Cluster
+from smoke.errors import SmokeError
+from smoke.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether the release was proven, and the text that says so or why not."""
+
+    passed: bool
+    text: str
+
+
+async def prove(settings: Settings, stack: str, release: str) -> Proof:
+    """Run the safe probes on what was just deployed."""
+    report = await suite.run(settings, stack, release=release)
+    if report.verdict == "pass":
+        shown = sum(probe.verdict == "pass" for probe in report.probes)
+        return Proof(True, f"smoke passed: {shown} probes in {report.seconds:g} s")
+    return Proof(False, failure(report, await _last_green(settings)))
+
+
+def failure(report: Report, green: Report | None) -> str:
+    """The gate's message: what failed, what is serving now, how to go back, how to try again."""
+    stack = report.stack
+    lines = [f"  {line}" for line in report.failures()]
+    back = (
+        f"git checkout {green.commit} && pulumi up -s {stack}"
+        if green and green.commit
+        else f"git checkout <last good commit> && pulumi up -s {stack}   (pulumi stack history -s {stack} lists them)"
+    )
+    return "\n".join(
+        [
+            f"smoke failed on {stack} after {report.seconds:g} s; the new version keeps serving:",
+            *lines,
+            f"roll back:  {back}",
+            f"try again:  pulumi up -s {stack}   (runs the probes again, also with nothing changed)",
+        ]
+    )
+
+
+async def _last_green(settings: Settings) -> Report | None:
+    try:
+        return await archive.latest_green(await Cluster.connect(settings.cluster))
+    except SmokeError:
+        return None
