@@ -54,6 +54,12 @@ class ChannelSettings(Group):
     read_timeout_ms: int = Field(default=30_000, ge=1)
     max_idle_conns: int = Field(default=256, ge=1)
     max_idle_conns_per_host: int = Field(default=64, ge=1)
+    max_concurrent: int = Field(default=1024, ge=1)
+    """Concurrency budget: requests that one gateway pod may have open at the channel."""
+    longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
+    """How long an answer that is not streamed may take: it has no first byte before its last."""
+    proxy: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+:\d{1,5}$")
+    """host:port of an HTTP proxy that the channel is reached through (CONNECT); TLS goes through it untouched."""
     quota_qps: int = Field(default=30_720, ge=1)
     """What the channel's contract allows in total; gateway maximum × qpsPerPod must stay within (A8)."""
     retry: RetrySettings = RetrySettings()
@@ -71,6 +77,12 @@ class ChannelModel(Group):
     temperature: float = Field(ge=0, le=2)
     weight: float = Field(gt=0, le=1)
     chip_affinity: tuple[Chip, ...]
+    in_cluster: ModelName | None = None
+    """The model of this stack that is the same; the one called `modelName` when not given."""
+    price_per_million_input: float = Field(default=0, ge=0)
+    """Yuan for a million prompt tokens at the channel."""
+    price_per_million_output: float = Field(default=0, ge=0)
+    """Yuan for a million answer tokens at the channel."""
 
 
 class FallbackSettings(Group):
@@ -128,6 +140,8 @@ class ChannelModelsSettings(Group):
     """A4's settings.json."""
 
     channel_version: str = "v1"
+    group: ModelName = "moe"
+    """The name that stands for all aliases: each request goes to one of them by the routing strategy."""
     models: tuple[ChannelModel, ...] = DEFAULT_MODELS
     fallback: FallbackSettings = FallbackSettings()
     observability: ChannelObservability = ChannelObservability()

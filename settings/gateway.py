@@ -5,16 +5,56 @@ from typing import Literal
 from pydantic import Field
 
 from rules import ports
-from settings.base import Group, Port
+from settings.base import DnsLabel, Group, Port, Quantity
+
+Exposure = Literal["internal", "nodePort", "loadBalancer", "gatewayApi", "ingress"]
 
 
 class TlsSettings(Group):
-    """The gateway's certificate."""
+    """The gateway's certificate; TLS 1.2 or newer."""
 
     source: Literal["none", "localCa", "secret"] = "secret"
-    """none: only for exposure internal; localCa: the local cluster's CA signs it; secret: a Secret of type kubernetes.io/tls."""
+    """none: only for exposure internal; localCa: the local cluster's CA signs it; secret: a Secret of type kubernetes.io/tls,
+    given or kept by cert-manager."""
     secret_name: str = "gateway-tls"
     hosts: tuple[str, ...] = ("localhost",)
+
+
+class LoadBalancerSettings(Group):
+    """Exposure loadBalancer: a Service of that type, with the annotations that the cloud's controller reads."""
+
+    kind: Literal["eksNlb", "cceElb", "plain"] = "plain"
+    internal: bool = True
+    """Whether the load balancer has an address inside the network only."""
+    annotations: dict[str, str] = Field(default_factory=dict)
+    """Added to those of `kind`, and win over them."""
+    source_ranges: tuple[str, ...] = ()
+    """CIDRs that may connect; everyone when empty."""
+
+
+class RouteSettings(Group):
+    """Exposures gatewayApi and ingress: what the route attaches to. TLS goes on to the gateway from there."""
+
+    gateway: str = "gateway"
+    """Name of the Gateway (gatewayApi)."""
+    gateway_namespace: DnsLabel | None = None
+    """Namespace of the Gateway; the stack's own when not given."""
+    class_name: str = "nginx"
+    """Ingress class (ingress)."""
+
+
+class InboundLimits(Group):
+    """What one client may send; limits are per gateway pod."""
+
+    address_qps: int = Field(default=1000, ge=1)
+    """Requests a second from one address, counted before the key is looked at."""
+    address_burst: int = Field(default=2000, ge=1)
+    header_kilobytes: int = Field(default=32, ge=8, le=512)
+    header_count: int = Field(default=64, ge=16, le=1000)
+    header_seconds: int = Field(default=10, ge=1)
+    """A client that takes longer to send its headers is cut off."""
+    connections: int = Field(default=10_000, ge=16)
+    """Open client connections of a pod."""
 
 
 class GatewaySettings(Group):
@@ -24,9 +64,27 @@ class GatewaySettings(Group):
     """Used where no scaler owns the gateway."""
     http_port: Port = ports.GATEWAY_HTTP
     grpc_port: Port = ports.GATEWAY_GRPC
+    """HTTP/2 in clear text, inside the cluster only."""
     max_concurrent_streams: int = Field(default=4096, ge=1)
+    """HTTP/2 streams of one client connection."""
     stream_timeout_seconds: int = Field(default=30, ge=1)
+    """A request must have arrived in full by then; a client that stops reading its answer is cut off after it."""
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
-    exposure: Literal["internal", "nodePort", "loadBalancer", "gatewayApi", "ingress"] = "internal"
+    first_byte_seconds: int = Field(default=30, ge=1)
+    """Silence of a streamed answer from the cluster after which the next target is tried (or the stream is cut)."""
+    client_idle_seconds: int = Field(default=75, ge=5)
+    """Idle client connections are closed after this: longer than the load balancer in front, so that it closes first."""
+    trusted_hops: int = Field(default=0, ge=0, le=8)
+    """Proxies in front whose x-forwarded-for entry is believed."""
+    cache_isolation: Literal["shared", "perKey"] = "shared"
+    """perKey: keys share no KV cache (`cache_salt`), so that timing tells a tenant nothing of another's prompts."""
+    limits: InboundLimits = InboundLimits()
+    exposure: Exposure = "internal"
     node_port: int | None = Field(default=None, ge=30000, le=32767)
+    load_balancer: LoadBalancerSettings = LoadBalancerSettings()
+    route: RouteSettings = RouteSettings()
     tls: TlsSettings = TlsSettings()
+    cpu: Quantity = "500m"
+    memory: Quantity = "512Mi"
+    kthena_router: str = "kthena-router.kthena-system.svc.cluster.local:80"
+    """host:port of Kthena's router, for models with backend kthena."""

@@ -1,0 +1,133 @@
+"""The external channel: an internal listener of its own, so that its key and headers never meet another target's.
+
+Filters of a composite cluster's member are skipped (envoyproxy/envoy#29318), and retries share one header map: only a
+listener of its own keeps the channel's key from a cluster that is tried next.
+"""
+
+from typing import Final
+
+from components.envoy import connection, filters, limits
+from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
+from components.envoy.internal import outward_router, outward_routes
+from components.envoy.replies import local_replies
+from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds
+from settings.channel import ChannelSettings
+from settings.settings import Settings
+
+KEY_SECRET: Final = "channel-key"
+KEY_FILE: Final = f"{KEY_SECRET}.yaml"
+
+
+def listener(settings: Settings, pod: Pod) -> Json:
+    """Limit, model name, key, then out over TLS."""
+    channel = settings.channel
+    host, _ = address(channel)
+    out = {"cluster": CHANNEL_LISTENER, "host_rewrite_literal": host}
+    if prefix := path_prefix(channel):
+        out["prefix_rewrite"] = f"{prefix}/"
+    routes = outward_routes(
+        out,
+        streamed=milliseconds(channel.read_timeout_ms),
+        whole=seconds(channel.longest_request_seconds),
+    )
+    http_filters = [
+        limits.channel_limit(settings),
+        filters.lua("answer", filters.channel_answer_source()),
+        filters.lua("target", filters.target_source()),
+        _credential(pod),
+        outward_router(),
+    ]
+    manager = connection.behind_internal(CHANNEL_LISTENER, http_filters, routes, local_reply_config=_replies())
+    return {
+        "name": CHANNEL_LISTENER,
+        "internal_listener": {},
+        "per_connection_buffer_limit_bytes": settings.gateway.max_body_bytes,
+        "filter_chains": [{"filters": [manager]}],
+    }
+
+
+def cluster(settings: Settings, pod: Pod) -> Json:
+    """The channel's host: HTTP/2 where it offers it, certificate and name verified, first attempts capped below the rest."""
+    channel = settings.channel
+    host, port = address(channel)
+    first = max(1, int(channel.max_concurrent * channel.moe.expert_load_threshold))
+    priorities = {"DEFAULT": first, "HIGH": channel.max_concurrent}
+    return {
+        "name": CHANNEL_LISTENER,
+        "cluster_type": dns(all_addresses=False),
+        "connect_timeout": milliseconds(channel.connect_timeout_ms),
+        "circuit_breakers": {
+            "thresholds": [threshold(name, requests, channel.max_idle_conns) for name, requests in priorities.items()],
+            "per_host_thresholds": [
+                {"priority": name, "max_connections": channel.max_idle_conns_per_host} for name in priorities
+            ],
+        },
+        "load_assignment": assignment(CHANNEL_LISTENER, [{"endpoint": {"address": socket(host, port)}}]),
+        "typed_extension_protocol_options": protocols(auto_config={"http2_protocol_options": {}}),
+        "transport_socket": _tls(host, pod),
+    }
+
+
+def key_secret(key_id: str, pod: Pod) -> Json:
+    """Where the channel's key lies; the Secret holds the bare value, this names the file only."""
+    secret = {"filename": f"{pod.channel}/{key_id}", "watched_directory": {"path": pod.channel}}
+    return {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+        "name": KEY_SECRET,
+        "generic_secret": {"secret": secret},
+    }
+
+
+def address(channel: ChannelSettings) -> tuple[str, int]:
+    """Host and port of the channel's base URL."""
+    return channel.base_url.host or "", channel.base_url.port or 443
+
+
+def path_prefix(channel: ChannelSettings) -> str:
+    """The path of the base URL that stands before `/v1/…`, without a slash at its end."""
+    return (channel.base_url.path or "").rstrip("/")
+
+
+def _credential(pod: Pod) -> Json:
+    generic = extension(
+        "generic", "extensions.http.injected_credentials.generic.v3.Generic",
+        credential={"name": KEY_SECRET, "sds_config": from_file(pod.config, KEY_FILE)},
+        header="authorization",
+        header_value_prefix="Bearer ",
+    )  # fmt: skip
+    return extension(
+        "key", "extensions.filters.http.credential_injector.v3.CredentialInjector", overwrite=True, credential=generic
+    )
+
+
+def _tls(host: str, pod: Pod) -> Json:
+    names = [{"san_type": "DNS", "matcher": {"exact": host}}]
+    validation = {"trusted_ca": {"filename": pod.trusted_ca}, "match_typed_subject_alt_names": names}
+    return extension(
+        "tls", "extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        sni=host,
+        common_tls_context={
+            "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+            "validation_context": validation,
+        },
+    )  # fmt: skip
+
+
+def _replies() -> Json:
+    """Without a key the injector answers 401, which would blame the caller: it becomes 502."""
+    comparison = {"op": "EQ", "value": {"default_value": 401, "runtime_key": "channel.no-key"}}
+    missing = {
+        "filter": {"status_code_filter": {"comparison": comparison}},
+        "status_code": 502,
+        "body_format_override": {
+            "json_format": {
+                "error": {
+                    "message": "The gateway has no key for the external channel.",
+                    "type": "server_error",
+                    "code": "channel_unavailable",
+                }
+            },
+            "content_type": "application/json",
+        },
+    }
+    return {"mappers": [missing, *local_replies(CHANNEL_LISTENER)["mappers"]]}

@@ -1,0 +1,104 @@
+"""The gateway's configuration files, and the one static configuration by which they are checked."""
+
+from copy import deepcopy
+from typing import Any, Final
+
+import yaml
+
+from components.envoy import bootstrap, channel, limits, listeners, plan, routes
+from components.envoy.clusters import hops, routers
+from components.envoy.schema import Json, Pod
+from rules.digest import short
+from rules.envoy_keys import FILTER, FILTER_TYPE
+from settings.settings import Settings
+
+BOOTSTRAP: Final = "bootstrap.yaml"
+LISTENERS: Final = "listeners.yaml"
+_RESTARTS: Final = (BOOTSTRAP, LISTENERS)
+"""Files whose change needs new pods; all others are taken up by running ones."""
+
+
+def gateway_files(settings: Settings, pod: Pod | None = None) -> dict[str, str]:
+    """File name → YAML text of the gateway's ConfigMap. No key is in it."""
+    where = pod or Pod()
+    models = plan.public_models(settings)
+    resources: dict[str, list[Json]] = {
+        LISTENERS: [_as("config.listener.v3.Listener", item) for item in listeners.listeners(settings, where)],
+        "clusters.yaml": [_as("config.cluster.v3.Cluster", item) for item in _clusters(settings, where, models)],
+        "routes.yaml": [routes.route_configuration(settings, models)],
+        "limits.yaml": [limits.client_limits(settings)],
+    }
+    if settings.gateway.tls.source != "none":
+        resources[listeners.CERTIFICATE_FILE] = [listeners.certificate(where)]
+    if settings.channel.enabled and settings.channel.key:
+        resources[channel.KEY_FILE] = [channel.key_secret(settings.channel.key, where)]
+    return {
+        BOOTSTRAP: _text(bootstrap.dynamic(settings, where)),
+        **{name: _text({"resources": items}) for name, items in resources.items()},
+    }
+
+
+def restart_digest(files: dict[str, str]) -> str:
+    """Changes only when pods must be replaced: models, keys and limits reach running pods."""
+    return short({name: files[name] for name in _RESTARTS})
+
+
+def static_configuration(settings: Settings, pod: Pod | None = None) -> str:
+    """All files inlined, for `envoy --mode validate`: it refuses what Envoy would only warn about when read later."""
+    where = pod or Pod()
+    models = plan.public_models(settings)
+    inlined = [_inline(item, settings, models) for item in deepcopy(listeners.listeners(settings, where))]
+    return _text(bootstrap.static(settings, where, inlined, _clusters(settings, where, models)))
+
+
+def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> list[Json]:
+    return [
+        bootstrap.admin_cluster(pod),
+        *(routers(settings, model) for model in settings.models),
+        *([channel.cluster(settings, pod)] if settings.channel.enabled else []),
+        *hops(models),
+        *routes.composites(models),
+    ]
+
+
+def _inline(listener: Json, settings: Settings, models: list[plan.PublicModel]) -> Json:
+    replaced: dict[str, Any] = {
+        FILTER: {"@type": FILTER_TYPE, "credentials": [], "key_sources": [{"header": "authorization"}]},
+        limits.FILTER: limits.client_limits(settings)["typed_config"],
+    }
+    for chain in listener["filter_chains"]:
+        chain.pop("transport_socket", None)
+        manager = chain["filters"][0]["typed_config"]
+        if manager.pop("rds", None):
+            table = dict(routes.route_configuration(settings, models))
+            table.pop("@type")
+            manager["route_config"] = table
+        for http_filter in manager["http_filters"]:
+            if http_filter.pop("config_discovery", None):
+                http_filter["typed_config"] = replaced[http_filter["name"]]
+            if credential := http_filter["typed_config"].get("credential"):
+                credential["typed_config"]["credential"].pop("sds_config")
+    return listener
+
+
+def _as(kind: str, item: Json) -> Json:
+    return {"@type": f"type.googleapis.com/envoy.{kind}", **item}
+
+
+def _text(document: Json) -> str:
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lua as readable blocks, and no anchors: a shared object is written out each time."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True
+
+
+def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _string)

@@ -1,0 +1,66 @@
+"""The filters that a client's request passes, in order."""
+
+from pathlib import Path
+from typing import Final
+
+from components.envoy import access_log, limits
+from components.envoy.schema import Json, Pod, extension, from_file
+from rules import envoy_keys
+from settings.settings import Settings
+
+HEALTH_PATH: Final = "/healthz"
+_LUA: Final = Path(__file__).parent / "lua"
+
+
+def public(settings: Settings, pod: Pod) -> list[Json]:
+    """Health, flood limit, key, the key's limit, body size, model, token counts."""
+    return [
+        health_check(),
+        limits.address_limit(settings),
+        from_ecds(envoy_keys.FILTER, envoy_keys.FILTER_TYPE, pod.keys, envoy_keys.FILE),
+        from_ecds(limits.FILTER, limits.FILTER_TYPE, pod.config, "limits.yaml"),
+        extension(
+            "body-size", "extensions.filters.http.body_size_limit.v3.BodySizeLimit",
+            max_request_bytes=settings.gateway.max_body_bytes,
+        ),
+        lua("model", pick_source(settings)),
+        *(access_log.token_readers() if settings.channel_models.observability.record_token_usage else []),
+    ]  # fmt: skip
+
+
+def health_check() -> Json:
+    """200 without a key while the gateway serves, 503 from the moment it drains."""
+    path = [{"name": ":path", "string_match": {"exact": HEALTH_PATH}}]
+    return extension(
+        "health", "extensions.filters.http.health_check.v3.HealthCheck", pass_through_mode=False, headers=path
+    )
+
+
+def from_ecds(name: str, type_url: str, folder: str, file: str) -> Json:
+    """A filter whose configuration is a file of its own; the listener stays shut until it is there."""
+    return {"name": name, "config_discovery": {"config_source": from_file(folder, file), "type_urls": [type_url]}}
+
+
+def lua(name: str, source: str) -> Json:
+    """A Lua filter with its program inline, so that listener and program are one version."""
+    return extension(name, "extensions.filters.http.lua.v3.Lua", default_source_code={"inline_string": source})
+
+
+def pick_source(settings: Settings) -> str:
+    """The program that finds a request's model."""
+    isolate = str(settings.gateway.cache_isolation == "perKey").lower()
+    return f"{_script('body')}\nlocal ISOLATE = {isolate}\n{_script('pick')}"
+
+
+def target_source() -> str:
+    """The program that puts the chosen target's name of the model into a request."""
+    return f"{_script('body')}\n{_script('target')}"
+
+
+def channel_answer_source() -> str:
+    """The program that words the channel's refusals for our callers."""
+    return _script("channel_answer")
+
+
+def _script(name: str) -> str:
+    return (_LUA / f"{name}.lua").read_text()

@@ -1,0 +1,72 @@
+"""Rate limits: per address before the key is known, per key after it, and per pod towards the channel."""
+
+from typing import Any, Final
+
+from components.envoy.schema import Json, extension, typed
+from rules.envoy_keys import CLIENT_HEADER
+from settings.settings import Settings
+
+FILTER: Final = "client-limits"
+FILTER_TYPE: Final = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
+_ALWAYS: Final = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
+_UNLIMITED: Final = 4_000_000_000
+_ADDRESSES: Final = 10_000
+"""Addresses that are counted at a time; the least recent one is forgotten first."""
+
+
+def bucket(rate: int, burst: int | None = None) -> Json:
+    """A token bucket refilled every second; the burst is the rate when not given."""
+    return {"max_tokens": max(burst or rate, rate), "tokens_per_fill": rate, "fill_interval": "1s"}
+
+
+def address_limit(settings: Settings) -> Json:
+    """Floods from one address, valid key or not."""
+    limits = settings.gateway.limits
+    return extension(
+        "address-limits", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
+        **_filter("address", bucket(_UNLIMITED), headers=False),
+        rate_limits=[{"actions": [{"remote_address": {}}]}],
+        descriptors=[
+            {
+                "entries": [{"key": "remote_address"}],
+                "token_bucket": bucket(limits.address_qps, limits.address_burst),
+            }
+        ],
+        max_dynamic_descriptors=_ADDRESSES,
+    )  # fmt: skip
+
+
+def client_limits(settings: Settings) -> Json:
+    """The per-key limits as an ECDS resource: `qps` of each client key that has one; a burst is twice the rate (A3: 120, 240)."""
+    descriptors = [
+        {"entries": [{"key": "client", "value": key.id}], "token_bucket": bucket(key.qps, 2 * key.qps)}
+        for key in settings.keys.keys
+        if key.qps and not key.outbound
+    ]
+    config = {
+        "@type": FILTER_TYPE,
+        **_filter("client", bucket(_UNLIMITED)),
+        "rate_limits": [{"actions": [{"request_headers": {"header_name": CLIENT_HEADER, "descriptor_key": "client"}}]}],
+        "descriptors": descriptors,
+    }
+    return typed("config.core.v3.TypedExtensionConfig", name=FILTER, typed_config=config)
+
+
+def channel_limit(settings: Settings) -> Json:
+    """`channel.ratelimit`: what this pod may send to the channel, whoever asks."""
+    limit = settings.channel.ratelimit
+    return extension(
+        "channel-limit", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
+        **_filter("channel", bucket(limit.qps_per_pod, limit.burst)),
+    )  # fmt: skip
+
+
+def _filter(prefix: str, token_bucket: Json, headers: bool = True) -> dict[str, Any]:
+    return {
+        "stat_prefix": prefix,
+        "token_bucket": token_bucket,
+        "filter_enabled": _ALWAYS,
+        "filter_enforced": _ALWAYS,
+        "enable_x_ratelimit_headers": "DRAFT_VERSION_03" if headers else "OFF",
+        "enable_retry_after_header": True,
+    }

@@ -1,0 +1,58 @@
+"""Answers that the gateway gives by itself, in the form of the OpenAI API's errors."""
+
+import json
+from typing import Final
+
+from components.envoy.schema import Json
+
+INVALID: Final = "invalid_request_error"
+
+
+def error_body(message: str, kind: str, code: str | None) -> str:
+    """The JSON text of an error."""
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}}, ensure_ascii=False)
+
+
+def direct(status: int, body: str) -> Json:
+    """What a route answers without any upstream: the action and the content type."""
+    return {
+        "direct_response": {"status": status, "body": {"inline_string": body}},
+        "response_headers_to_add": [
+            {
+                "header": {"key": "content-type", "value": "application/json"},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+        ],
+    }
+
+
+def problem(status: int, message: str, code: str | None, kind: str = INVALID) -> Json:
+    """A route's direct answer with an error."""
+    return direct(status, error_body(message, kind, code))
+
+
+def local_replies(prefix: str) -> Json:
+    """Bodies for the answers of Envoy's own filters, by status; `prefix` keeps runtime keys of two listeners apart."""
+    replies = [
+        (401, "Missing, malformed, unknown or expired API key (%RESPONSE_CODE_DETAILS%).", INVALID, "invalid_api_key"),
+        (408, "The request did not arrive in time.", INVALID, "request_timeout"),
+        (413, "The request body is too large.", INVALID, "request_too_large"),
+        (429, "Rate limit reached; try again after the seconds in Retry-After.", "rate_limit_error", "rate_limit_exceeded"),
+        (431, "The request headers are too large.", INVALID, "headers_too_large"),
+        (500, "The gateway could not handle the request.", "server_error", "internal_error"),
+        (502, "The model's server did not answer properly.", "server_error", "bad_gateway"),
+        (503, "No server of this model could take the request; try again.", "server_error", "model_unavailable"),
+        (504, "The model's server did not answer in time.", "server_error", "timeout"),
+    ]  # fmt: skip
+    return {"mappers": [_mapper(prefix, status, message, kind, code) for status, message, kind, code in replies]}
+
+
+def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
+    comparison = {"op": "EQ", "value": {"default_value": status, "runtime_key": f"{prefix}.reply.{status}"}}
+    return {
+        "filter": {"status_code_filter": {"comparison": comparison}},
+        "body_format_override": {
+            "json_format": {"error": {"message": message, "type": kind, "code": code}},
+            "content_type": "application/json",
+        },
+    }

@@ -1,0 +1,213 @@
+"""The public routes: exact paths, exact model names, and a worded answer for everything else."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from components.envoy.clusters import composite, members
+from components.envoy.plan import PublicModel, Target
+from components.envoy.replies import direct, problem
+from components.envoy.schema import (
+    METADATA,
+    MODEL_HEADER,
+    SERVED_BY_HEADER,
+    STREAM_HEADER,
+    Json,
+    milliseconds,
+    seconds,
+    typed,
+)
+from rules.envoy_keys import CLIENT_HEADER, EXHAUSTED
+from rules.timing import FIRST_BYTE_MARGIN_SECONDS
+from settings.settings import Settings
+
+CHAT: Final = "/v1/chat/completions"
+OTHER_PATHS: Final = ("/v1/completions", "/v1/embeddings", "/v1/responses")
+"""Pod of the cluster's own models; the channel offers chat alone."""
+_RETRY_ON: Final = "connect-failure,refused-stream,reset-before-request,reset,retriable-status-codes"
+_BODY_LIMIT: Final = 1 << 20
+
+
+def route_configuration(settings: Settings, models: Sequence[PublicModel]) -> Json:
+    """The whole route table."""
+    listed = [model.name for model in models]
+    host = {
+        "name": "public",
+        "domains": ["*"],
+        "routes": [
+            _exhausted(),
+            *_model_list(listed),
+            *_unusable_bodies(),
+            *(route for model in models for route in model_routes(settings, model)),
+            *_unknown_models(listed),
+            _elsewhere(),
+        ],
+        "response_headers_to_remove": ["x-envoy-ratelimited", "x-envoy-upstream-service-time", "x-envoy-overloaded"],
+    }
+    return typed(
+        "config.route.v3.RouteConfiguration",
+        name="public",
+        virtual_hosts=[host],
+        max_direct_response_body_size_bytes=_BODY_LIMIT,
+    )
+
+
+def composites(models: Sequence[PublicModel]) -> list[Json]:
+    """The composite cluster of each route: all attempts for chat, those inside the cluster for other paths."""
+    return [
+        composite(name, members)
+        for model in models
+        for name, members in ((_all(model), _names(model, model.attempts)), (_inside(model), _names_inside(model)))
+        if members
+    ]
+
+
+def model_routes(settings: Settings, model: PublicModel) -> list[Json]:
+    """Streamed and whole answers of one name: they differ in how long silence is borne."""
+    routes = []
+    for stream in (True, False):
+        matchers = [_equals(MODEL_HEADER, model.name), _equals(STREAM_HEADER, str(stream).lower())]
+        routes.append(_route(settings, model, [CHAT], matchers, _all(model), len(model.attempts), stream))
+        if model.inside():
+            inside = len(model.inside())
+            routes.append(_route(settings, model, OTHER_PATHS, matchers, _inside(model), inside, stream))
+    return routes
+
+
+def _route(
+    settings: Settings, model: PublicModel, paths: Sequence[str], matchers: list[Json],
+    cluster: str, attempts: int, stream: bool,
+) -> Json:  # fmt: skip
+    return {
+        "match": {**_paths(paths), "headers": [_method("POST"), *matchers]},
+        "metadata": {"filter_metadata": {METADATA: {"model": model.name}}},
+        "response_headers_to_add": [
+            {
+                "header": {"key": SERVED_BY_HEADER, "value": f"%UPSTREAM_METADATA({METADATA}:served_by)%"},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+        ],
+        "route": {
+            "cluster": cluster,
+            "priority": "HIGH",
+            "timeout": "0s",
+            "idle_timeout": seconds(model.longest + FIRST_BYTE_MARGIN_SECONDS),
+            "retry_policy": retry_policy(settings, attempts, silence(settings, model, stream)),
+        },
+    }
+
+
+def silence(settings: Settings, model: PublicModel, stream: bool) -> float:
+    """Seconds without a byte after which an attempt is given up.
+
+    An answer that is not streamed has no first byte before its last: cutting it earlier would pay for it twice.
+    """
+    if not stream:
+        return model.longest + FIRST_BYTE_MARGIN_SECONDS
+    limits = {"cluster": settings.gateway.first_byte_seconds, "channel": settings.channel.read_timeout_ms / 1000}
+    return max(limits[target.place] for target in model.attempts)
+
+
+def retry_policy(settings: Settings, attempts: int, silent: float) -> Json:
+    """Attempts count in total. Envoy jitters the backoff from 0 up to the step, so the numbers are an upper envelope."""
+    retry = settings.channel.retry
+    return {
+        "retry_on": _RETRY_ON,
+        "retriable_status_codes": list(retry.retry_on_status),
+        "num_retries": attempts - 1,
+        "per_try_idle_timeout": seconds(silent),
+        "retry_back_off": {
+            "base_interval": milliseconds(retry.backoff_base_ms),
+            "max_interval": milliseconds(retry.backoff_max_ms),
+        },
+    }
+
+
+def model_object(name: str) -> dict[str, Any]:
+    """A model as `/v1/models` shows it."""
+    return {"id": name, "object": "model", "created": 0, "owned_by": "moonstack"}
+
+
+def _all(model: PublicModel) -> str:
+    return f"model-{model.slug}"
+
+
+def _inside(model: PublicModel) -> str:
+    return f"inside-{model.slug}"
+
+
+def _names(model: PublicModel, attempts: Sequence[Target]) -> list[str]:
+    return members(model)[: len(attempts)]
+
+
+def _names_inside(model: PublicModel) -> list[str]:
+    return [name for name, target in zip(members(model), model.attempts, strict=True) if target.place == "cluster"]
+
+
+def _exhausted() -> Json:
+    used_up = {"name": CLIENT_HEADER, "string_match": {"suffix": EXHAUSTED}}
+    return {
+        "match": {"prefix": "/", "headers": [used_up]},
+        **problem(429, "This key's tokens of the day are used up.", "insufficient_quota", "insufficient_quota"),
+    }
+
+
+def _model_list(listed: Sequence[str]) -> list[Json]:
+    get = [_method("GET")]
+    everything = json.dumps({"object": "list", "data": [model_object(name) for name in listed]})
+    return [
+        {"match": {"path": "/v1/models", "headers": get}, **direct(200, everything)},
+        *(
+            {"match": {"path": path, "headers": get}, **direct(200, json.dumps(model_object(name)))}
+            for name in listed
+            for path in sorted({f"/v1/models/{name}", f"/v1/models/{name.replace('/', '%2F')}"})
+        ),
+        {"match": {"prefix": "/v1/models/", "headers": get}, **_no_such_model(listed)},
+    ]
+
+
+def _unusable_bodies() -> list[Json]:
+    paths = _paths([CHAT, *OTHER_PATHS])
+    encoded = {"name": "content-encoding", "present_match": True}
+    no_model = {"name": MODEL_HEADER, "present_match": True, "invert_match": True}
+    return [
+        {
+            "match": {**paths, "headers": [_method("POST", other=True)]},
+            **problem(405, "This URL takes POST only.", "method_not_allowed"),
+        },
+        {
+            "match": {**paths, "headers": [encoded]},
+            **problem(415, "Send the body without content-encoding.", "unsupported_encoding"),
+        },
+        {
+            "match": {**paths, "headers": [no_model]},
+            **problem(400, "The body must be one JSON object with one plain string member `model`.", "invalid_body"),
+        },
+    ]
+
+
+def _unknown_models(listed: Sequence[str]) -> list[Json]:
+    return [{"match": _paths([CHAT, *OTHER_PATHS]), **_no_such_model(listed)}]
+
+
+def _no_such_model(listed: Sequence[str]) -> Json:
+    names = ", ".join(listed)
+    return problem(404, f"There is no such model on this path. Models: {names}.", "model_not_found")
+
+
+def _elsewhere() -> Json:
+    return {"match": {"prefix": "/"}, **problem(404, "Unknown request URL.", "unknown_url")}
+
+
+def _paths(paths: Sequence[str]) -> Json:
+    if len(paths) == 1:
+        return {"path": paths[0]}
+    return {"safe_regex": {"regex": "|".join(paths)}}
+
+
+def _method(name: str, other: bool = False) -> Json:
+    return {"name": ":method", "string_match": {"exact": name}, **({"invert_match": True} if other else {})}
+
+
+def _equals(header: str, value: str) -> Json:
+    return {"name": header, "string_match": {"exact": value}}
