@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import Context
 from components.key_source import KeyVersion
+from components.objects import declare
 from rules import labels, names
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
 from settings.keys import KeySettings
@@ -29,9 +29,9 @@ class ApiKeysArgs:
 class ApiKeysResources:
     """Secrets by key id and stage, and the gateway's two."""
 
-    versions: Mapping[tuple[str, str], kubernetes.core.v1.Secret]
-    client_keys: kubernetes.core.v1.Secret
-    channel_keys: kubernetes.core.v1.Secret
+    versions: Mapping[tuple[str, str], pulumi.CustomResource]
+    client_keys: pulumi.CustomResource
+    channel_keys: pulumi.CustomResource
 
 
 class ApiKeys(pulumi.ComponentResource):
@@ -55,7 +55,7 @@ class ApiKeys(pulumi.ComponentResource):
         )
         self.register_outputs({"keys": self.facts, "clientKeys": self.resources.client_keys.id})
 
-    def _create_version(self, key: KeySettings, version: KeyVersion) -> kubernetes.core.v1.Secret:
+    def _create_version(self, key: KeySettings, version: KeyVersion) -> pulumi.CustomResource:
         """Nothing mounts it: the key agent reads it by name, and a person finds the value there."""
         return self._create_secret(
             names.key_version(key.id, version.fingerprint),
@@ -66,7 +66,7 @@ class ApiKeys(pulumi.ComponentResource):
             annotations=_annotations(key, version),
         )
 
-    def _create_client_keys(self, args: ApiKeysArgs, now: datetime) -> kubernetes.core.v1.Secret:
+    def _create_client_keys(self, args: ApiKeysArgs, now: datetime) -> pulumi.CustomResource:
         keys = {key.id: key for key in args.keys if not key.outbound and key.valid_at(now)}
         versions = [version for version in args.versions if version.id in keys]
         text = pulumi.Output.secret(pulumi.Output.all(*[version.value for version in versions])).apply(
@@ -76,7 +76,7 @@ class ApiKeys(pulumi.ComponentResource):
             names.CLIENT_KEYS, {FILE: text}, consumer=names.GATEWAY, labels={labels.PURPOSE: "client"}
         )
 
-    def _create_channel_keys(self, args: ApiKeysArgs) -> kubernetes.core.v1.Secret:
+    def _create_channel_keys(self, args: ApiKeysArgs) -> pulumi.CustomResource:
         outbound = {key.id for key in args.keys if key.outbound}
         values = {v.id: v.value for v in args.versions if v.id in outbound and v.stage == "current"}
         return self._create_secret(
@@ -91,18 +91,18 @@ class ApiKeys(pulumi.ComponentResource):
         consumer: str,
         immutable: bool = False,
         **more: Any,
-    ) -> kubernetes.core.v1.Secret:
+    ) -> pulumi.CustomResource:
         """`data`, not `stringData`: a key that leaves stringData stays in the object (kubernetes/kubernetes#70281)."""
         own = {labels.ENVIRONMENT: self._context.environment, labels.CONSUMER: consumer}
-        metadata: Any = self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})})
-        return kubernetes.core.v1.Secret(
-            name,
-            metadata=metadata,
-            type="Opaque",
-            immutable=immutable or None,
-            data={file: value.apply(_base64) for file, value in values.items()},
-            opts=self._context.opts(self),
-        )
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})}),
+            "type": "Opaque",
+            **({"immutable": True} if immutable else {}),
+            "data": {file: value.apply(_base64) for file, value in values.items()},
+        }
+        return declare(manifest, self, self._context)
 
 
 def _of(keys: Iterable[KeySettings], version: KeyVersion) -> KeySettings:
