@@ -33,8 +33,8 @@ def ensure(names: Iterable[str] = DEFAULT, progress: Progress | None = None) -> 
         )
     for one in missing:
         build.ensure(one, progress)
-    if LANGUAGE_HOST in names:
-        language_host_launcher.install(bin_dir())
+    if LANGUAGE_HOST in names and language_host_launcher.official(bin_dir()) is None:
+        language_host_launcher.install(build.folder(BUILD_OF["pulumi"]), bin_dir())
     _link(names)
 
 
@@ -64,7 +64,8 @@ def path(name: str) -> Path:
 def find(name: str) -> Path | None:
     """As `path`, but None for a tool that is not there; a build is not looked into, `ensure` does that."""
     if name == LANGUAGE_HOST:
-        return language_host_launcher.find(bin_dir())
+        ours = bin_dir() / LANGUAGE_HOST
+        return language_host_launcher.official(bin_dir()) or (ours if ours.exists() else None)
     if name in PYTHON_TOOLS:
         beside = Path(sys.prefix, "bin", name)
         return beside if beside.exists() else _which(name)

@@ -88,10 +88,6 @@ class LanguageHost(LanguageServer):
         """Ask the user of `pulumi new` nothing."""
         return language_pb2.RuntimeOptionsResponse()
 
-    def Cancel(self, request: Any, context: Any) -> Any:
-        """End with the engine."""
-        os._exit(0)
-
 
 def _run(program: Path) -> None:
     try:
@@ -101,8 +97,16 @@ def _run(program: Path) -> None:
     except SystemExit as exit_:
         if exit_.code:
             raise RunError(f"Program exited with non-zero exit code: {exit_.code}") from None
-    except Exception:
-        raise RunError(f"Program failed with an unhandled exception:\n{traceback.format_exc()}") from None
+    except Exception as error:
+        raise RunError(f"Program failed with an unhandled exception:\n{_trace(error, program)}") from None
+
+
+def _trace(error: Exception, program: Path) -> str:
+    """The traceback from the program on; a program that cannot be compiled has no frame of its own."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != str(program):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
 
 
 def _python_of(folder: Path) -> str:

@@ -1,44 +1,44 @@
-"""Put a `pulumi-language-python` on PATH where the user's Pulumi brings none."""
+"""Give the built Pulumi a Python language host beside its program, where the engine looks for the one that it ships with."""
 
 import os
-import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from local.tools.catalogue import LANGUAGE_HOST
 
 _PROGRAM = Path(__file__).with_name("language_host.py")
 
-
-def install(tools: Path) -> None:
-    """Write the launcher beside this environment's Python, since it belongs to that and not to the shared cache.
-
-    `tools` is the folder of built tools; nothing is written where an official host is on PATH.
-    """
-    if _official(tools) is not None:
-        _own().unlink(missing_ok=True)
-        return
-    python, program = (shlex.quote(str(part)) for part in (Path(sys.prefix, "bin", "python"), _PROGRAM))
-    text = f'#!/bin/sh\nexec {python} -u {program} "$@"\n'
-    if not _own().exists() or _own().read_text() != text:
-        partial = _own().with_name(f".{LANGUAGE_HOST}.partial")
-        partial.write_text(text)
-        partial.chmod(0o755)
-        partial.replace(_own())
+# The cache is shared by checkouts, so the environment is found when the host starts: the engine starts it in the project.
+_LAUNCHER = """\
+#!/bin/sh
+folder=$PWD
+while [ "$folder" != / ] && [ ! -x "$folder/.venv/bin/python" ]; do folder=$(dirname "$folder"); done
+if [ -x "$folder/.venv/bin/python" ]; then python=$folder/.venv/bin/python; else python=python3; fi
+exec "$python" -u "$(dirname "$(readlink -f "$0")")/language_host.py" "$@"
+"""
 
 
-def find(tools: Path) -> Path | None:
-    """The language host that the engine will find: an official one, else ours, else None."""
-    return _official(tools) or (_own() if _own().exists() else None)
+def install(folder: Path, links: Path) -> None:
+    """Write the launcher and the host to `folder`, where Pulumi is, with a link in `links`."""
+    _write(folder / _PROGRAM.name, _PROGRAM.read_text(), 0o644)
+    _write(folder / LANGUAGE_HOST, _LAUNCHER, 0o755)
+    links.mkdir(parents=True, exist_ok=True)
+    link = links / LANGUAGE_HOST
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder / LANGUAGE_HOST)
 
 
-def _own() -> Path:
-    return Path(sys.prefix, "bin", LANGUAGE_HOST)
-
-
-def _official(tools: Path) -> Path | None:
-    ours = {str(_own().parent), str(tools)}
-    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder not in ours]
+def official(links: Path) -> Path | None:
+    """A language host on the user's PATH that is not ours."""
+    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != str(links)]
     found = shutil.which(LANGUAGE_HOST, path=os.pathsep.join(folders))
     return Path(found) if found else None
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    if path.exists() and path.read_text() == text:
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.write_text(text)
+    partial.chmod(mode)
+    partial.replace(path)
