@@ -17,6 +17,8 @@ GROUP_LABEL: Final = "modelserving.volcano.sh/group-name"
 ROLE_LABEL: Final = "modelserving.volcano.sh/role"
 SERVING_LABEL: Final = "modelserving.volcano.sh/name"
 ENTRY_LABEL: Final = "modelserving.volcano.sh/entry"
+OWNED_PREFIXES: Final = ("modelserving.volcano.sh/", "scheduling.k8s.io/", "scheduling.volcano.sh/", "volcano.sh/")
+"""Keys that Kthena and Volcano write on pods: a template's own would overwrite them."""
 ROLE_LIMIT: Final = 12
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 

@@ -20,6 +20,10 @@ class KthenaSettings(Group):
     """Highest tier of Volcano's HyperNode tree that a group may span; needs Volcano."""
     recovery: Literal["RoleRecreate", "ServingGroupRecreate", "None"] = "ServingGroupRecreate"
     """ServingGroupRecreate: peers of a restarted pod keep stale transfer state (vllm-project/vllm#49238)."""
+    timeout_seconds: int = Field(default=300, ge=1, le=86_400)
+    """trafficPolicy.timeout; 0.4 stores and ignores it."""
+    retry_attempts: int = Field(default=3, ge=0, le=10)
+    retry_interval_ms: int = Field(default=150, ge=1)
     router_service: DnsLabel = "kthena-router"
     router_namespace: DnsLabel = "kthena-system"
     router_port: Port = 80

@@ -64,6 +64,17 @@ def engine_template(pod: EnginePod, pod_labels: Mapping[str, str], store_digest:
     }
 
 
+def worker_template(pod: EnginePod, pod_labels: Mapping[str, str], store_digest: str) -> dict[str, Any]:
+    """A further pod of an engine that spans nodes: headless, so it answers no request, has no probe and is never routed."""
+    unrouted = {key: value for key, value in pod_labels.items() if key != labels.ROUTED}
+    template = engine_template(pod, unrouted, store_digest)
+    container = template["spec"]["containers"][0]
+    for field_name in ("ports", "startupProbe", "readinessProbe"):
+        del container[field_name]
+    container["args"].append("--headless")
+    return template
+
+
 def engine_spec(pod: EnginePod) -> dict[str, Any]:
     """The pod spec; `terminationGracePeriodSeconds` and preStop follow the longest request."""
     spec: dict[str, Any] = {

@@ -39,6 +39,7 @@ _STACK: dict[str, Any] = {
         },
     ],
     "kvStore": {"protocol": "ascend"},
+    "smoke": {"via": "port-forward"},
     "channel": {"enabled": False},
     "autoscaling": {"gateway": {"enabled": False}, "engines": {"enabled": False}},
 }  # fmt: skip

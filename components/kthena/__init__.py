@@ -1,0 +1,1 @@
+"""Backend kthena: typed models of Kthena's custom resources, pure builders from the settings, and the component."""

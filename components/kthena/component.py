@@ -1,0 +1,87 @@
+"""A model served by Kthena: ModelServing, ModelServer, ModelRoute and, where Kthena scales, its policies."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pulumi
+
+from components.context import Context
+from components.kthena.autoscaling import autoscaling_objects
+from components.kthena.networking import model_route, model_server
+from components.kthena.serving import model_serving, restart_grace_seconds
+from components.objects import declare
+from components.serving_plan import EnginePlan
+from rules import kthena, timing
+from settings.autoscaling import EngineScaling
+from settings.kthena import KthenaSettings
+from settings.models import ModelSettings
+
+WAIT_FOR: Final = {"pulumi.com/waitFor": "condition=Available"}
+"""Pulumi doesn't await custom resources by itself: without this, the smoke test would meet engines that still load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KthenaServingArgs:
+    """The model, one engine plan a role, and Kthena's settings; `scaling` is given where Kthena owns the replicas."""
+
+    model: ModelSettings
+    engines: tuple[EnginePlan, ...]
+    kthena: KthenaSettings
+    scaling: EngineScaling | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KthenaServingResources:
+    """The model's objects; `scalers` are empty where nothing scales."""
+
+    serving: pulumi.CustomResource
+    server: pulumi.CustomResource
+    route: pulumi.CustomResource
+    scalers: tuple[pulumi.CustomResource, ...]
+
+
+class KthenaServing(pulumi.ComponentResource):
+    """Prefill and decode (or aggregated) engines of one model on Kthena."""
+
+    resources: KthenaServingResources
+
+    def __init__(
+        self, name: str, args: KthenaServingArgs, context: Context, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("moonstack:serving:KthenaServing", name, {"model": args.model.model_dump(mode="json")}, opts)
+        for note in kthena.notes(args.kthena.release, args.model.groups, args.model.shape):
+            pulumi.log.info(f"model {args.model.name}: {note}", self)
+        serving = self._create_serving(args, context)
+        server = declare(model_server(args.model, args.kthena, context).manifest(), self, context)
+        self.resources = KthenaServingResources(
+            serving=serving,
+            server=server,
+            route=declare(model_route(args.model, context).manifest(), self, context, depends_on=[serving, server]),
+            scalers=self._create_scalers(args, serving, context),
+        )
+        self.register_outputs({"route": self.resources.route.id})
+
+    def _create_serving(self, args: KthenaServingArgs, context: Context) -> pulumi.CustomResource:
+        manifest = model_serving(args.model, args.engines, args.kthena, context).manifest()
+        manifest["metadata"]["annotations"] = WAIT_FOR
+        roles = range(len(args.engines))
+        owned = [f"spec.template.roles[{index}].replicas" for index in roles] if args.scaling else []
+        seconds = f"{_await_seconds(args)}s"
+        timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
+        return declare(manifest, self, context, custom_timeouts=timeouts, ignore_changes=owned)
+
+    def _create_scalers(
+        self, args: KthenaServingArgs, serving: pulumi.CustomResource, context: Context
+    ) -> tuple[pulumi.CustomResource, ...]:
+        if args.scaling is None:
+            return ()
+        created: list[pulumi.CustomResource] = []
+        for scaler in autoscaling_objects(args.model, args.scaling, args.kthena.release, context):
+            created.append(declare(scaler.manifest(), self, context, depends_on=[serving, *created]))
+        return tuple(created)
+
+
+def _await_seconds(args: KthenaServingArgs) -> int:
+    """All groups, one after the other: each loads its weights, and the old one drains first, as there is no surge."""
+    one = restart_grace_seconds(args.model, args.engines) + timing.grace_seconds(args.model.longest_request_seconds)
+    return one * args.model.groups
