@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, keys, kthena, placement, scaling, serving, smoke
+from settings.checks import channel, images, keys, kthena, placement, scaling, serving, smoke
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -15,6 +15,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *placement.CHECKS,
     *serving.CHECKS,
     *kthena.CHECKS,
+    *images.CHECKS,
     *channel.CHECKS,
     *keys.CHECKS,
     *scaling.CHECKS,

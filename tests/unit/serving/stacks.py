@@ -12,7 +12,7 @@ REVISION = "0123456789abcdef"
 
 _STACK: dict[str, Any] = {
     "environment": "pre",
-    "cluster": {"identifier": "test", "namespace": "serving"},
+    "cluster": {"identifier": "test", "namespace": "serving", "kubeconfig": "local"},
     "nodePools": [
         {"name": "npu", "chip": "ascend-910b", "driverStack": "mindcluster", "arch": "arm64", "count": 4, "chipsPerNode": 8},
         {"name": "gpu", "chip": "nvidia-h100", "driverStack": "gpu-operator", "arch": "amd64", "count": 4, "chipsPerNode": 8},

@@ -1,0 +1,33 @@
+"""One model, served by the backend that its settings name."""
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.context import Context
+from components.kthena.component import KthenaServing, KthenaServingArgs
+from components.pd_serving import PdServing, PdServingArgs
+from components.serving_plan import EnginePlan
+from settings.models import ModelSettings
+from settings.settings import Settings
+
+
+def serve(
+    model: ModelSettings,
+    plans: Sequence[EnginePlan],
+    settings: Settings,
+    context: Context,
+    opts: pulumi.ResourceOptions | None = None,
+) -> PdServing | KthenaServing:
+    """The model's engines and routers; `plans` are those of the whole stack."""
+    engines = tuple(plan for plan in plans if plan.model is model)
+    scaling = settings.autoscaling.engines
+    if model.backend == "kthena":
+        own = scaling if scaling.enabled and scaling.implementation == "kthena" else None
+        return KthenaServing(
+            model.name,
+            KthenaServingArgs(model=model, engines=engines, kthena=settings.kthena, scaling=own),
+            context,
+            opts,
+        )
+    return PdServing(model.name, PdServingArgs(model=model, engines=engines, scaled=scaling.enabled), context, opts)
