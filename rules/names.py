@@ -16,6 +16,7 @@ SERVE: Final = "serve"
 ROLES: Final = (PREFILL, DECODE, SERVE)
 
 GATEWAY: Final = "gateway"
+GATEWAY_PUBLIC: Final = "gateway-public"
 GATEWAY_CONFIG: Final = "gateway-envoy"
 SERVICE_CONFIG: Final = "gateway-service-config"
 CLIENT_KEYS: Final = "gateway-client-keys"

@@ -39,6 +39,8 @@ class RouteSettings(Group):
     """Name of the Gateway (gatewayApi)."""
     gateway_namespace: DnsLabel | None = None
     """Namespace of the Gateway; the stack's own when not given."""
+    backend_ca: str | None = None
+    """ConfigMap with `ca.crt` of the gateway's certificate (gatewayApi); the system's authorities when not given."""
     class_name: str = "nginx"
     """Ingress class (ingress)."""
 

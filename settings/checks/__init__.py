@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, images, keys, kthena, placement, scaling, serving, smoke
+from settings.checks import channel, gateway, images, keys, kthena, placement, scaling, serving, smoke
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -17,6 +17,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *kthena.CHECKS,
     *images.CHECKS,
     *channel.CHECKS,
+    *gateway.CHECKS,
     *keys.CHECKS,
     *scaling.CHECKS,
     *smoke.CHECKS,

@@ -40,4 +40,36 @@ def aliases_are_sound(settings: "Settings") -> list[Problem]:
     return problems
 
 
-CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (quota_covers_the_gateways, aliases_are_sound)
+def the_channel_is_reached_safely(settings: "Settings") -> list[Problem]:
+    """The channel's key leaves over TLS only, and the steps of the backoff are in order."""
+    channel = settings.channel
+    problems = []
+    if channel.base_url.scheme != "https" or channel.base_url.username or channel.base_url.query:
+        problems.append(
+            Problem(
+                "channel.baseUrl", f"{channel.base_url.scheme}://…", "must be https, without credentials or query",
+                "write https://host/path",
+            )
+        )  # fmt: skip
+    if channel.retry.backoff_max_ms < channel.retry.backoff_base_ms:
+        problems.append(
+            Problem(
+                "channel.retry.backoffMaxMs", channel.retry.backoff_max_ms,
+                f"is less than backoffBaseMs {channel.retry.backoff_base_ms}", "raise it",
+            )
+        )  # fmt: skip
+    if channel.ratelimit.burst < channel.ratelimit.qps_per_pod:
+        problems.append(
+            Problem(
+                "channel.ratelimit.burst", channel.ratelimit.burst,
+                f"is less than qpsPerPod {channel.ratelimit.qps_per_pod}", "raise it",
+            )
+        )  # fmt: skip
+    return problems
+
+
+CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
+    quota_covers_the_gateways,
+    aliases_are_sound,
+    the_channel_is_reached_safely,
+)

@@ -30,7 +30,7 @@ def stack(
     return Settings.from_mapping(
         {
             "environment": "dev",
-            "cluster": {"namespace": "test", "identifier": "test"},
+            "cluster": {"namespace": "test", "identifier": "test", "kubeconfig": "local"},
             "nodePools": [
                 {
                     "name": "ascend",
