@@ -21,6 +21,7 @@ from settings.keys import KeysSettings
 from settings.kthena import KthenaSettings
 from settings.kv_store import KvStoreSettings
 from settings.models import ModelSettings
+from settings.network import NetworkSettings
 from settings.node_pools import NodePoolSettings
 from settings.observability import ObservabilitySettings
 from settings.smoke import SmokeSettings
@@ -45,6 +46,7 @@ class Settings(Group):
     channel: ChannelSettings = ChannelSettings()
     channel_models: ChannelModelsSettings = ChannelModelsSettings()
     keys: KeysSettings = KeysSettings()
+    network: NetworkSettings = NetworkSettings()
     autoscaling: AutoscalingSettings = AutoscalingSettings()
     warm_pool: WarmPoolSettings = WarmPoolSettings()
     observability: ObservabilitySettings = ObservabilitySettings()
