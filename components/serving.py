@@ -23,7 +23,7 @@ def serve(
     engines = tuple(plan for plan in plans if plan.model is model)
     scaling = settings.autoscaling.engines
     if model.backend == "kthena":
-        own = scaling if scaling.enabled and scaling.implementation == "kthena" else None
+        own = scaling if scaling.enabled else None  # an HPA would scale whole groups: Kthena scales its own roles
         return KthenaServing(
             model.name,
             KthenaServingArgs(model=model, engines=engines, kthena=settings.kthena, scaling=own),

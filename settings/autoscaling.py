@@ -104,7 +104,7 @@ class EngineScaling(Group):
 
     enabled: bool = True
     implementation: Literal["hpa", "keda", "kthena"] = "hpa"
-    """keda and kthena need their controllers; kthena only for models with backend kthena."""
+    """Who scales models of backend native; keda needs its controller. Models of backend kthena are scaled by Kthena in any case."""
     metrics_source: Literal["builtin", "prometheus-adapter"] = "builtin"
     """Who serves custom.metrics.k8s.io: our controller, or a prometheus-adapter that is there already."""
     prometheus_url: AnyHttpUrl | None = None

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from rules.kthena import Release
-from settings.base import DnsLabel, Group, ModelName, Port
+from settings.base import Group, ModelName
 
 
 class KthenaSettings(Group):
@@ -24,9 +24,6 @@ class KthenaSettings(Group):
     """trafficPolicy.timeout; 0.4 stores and ignores it."""
     retry_attempts: int = Field(default=3, ge=0, le=10)
     retry_interval_ms: int = Field(default=150, ge=1)
-    router_service: DnsLabel = "kthena-router"
-    router_namespace: DnsLabel = "kthena-system"
-    router_port: Port = 80
 
     @model_validator(mode="after")
     def _gangs_need_volcano(self) -> "KthenaSettings":

@@ -64,15 +64,6 @@ def the_implementation_is_complete(settings: "Settings") -> list[Problem]:
                 "use hpa for native models",
             )
         )
-    if engines.implementation != "kthena" and "kthena" in backends:
-        problems.append(
-            Problem(
-                f"{path}.implementation",
-                engines.implementation,
-                "can't scale the roles of a ModelServing: its scale subresource is whole groups",
-                "use kthena, or backend native",
-            )
-        )
     return problems
 
 
