@@ -33,7 +33,7 @@ def recommendation(replicas: int, averages: Sequence[tuple[float, float]], toler
     proposals = []
     for average, target in averages:
         ratio = average / target
-        proposals.append(replicas if abs(ratio - 1) <= tolerance else math.ceil(replicas * ratio - 1e-9))
+        proposals.append(replicas if 1 - tolerance <= ratio <= 1 + tolerance else math.ceil(replicas * ratio - 1e-9))
     return max(proposals, default=replicas)
 
 

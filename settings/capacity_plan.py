@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from rules import timing
 from rules.chips import CHIPS
 from rules.placement import Demand
+from rules.quantity import to_bytes
 from rules.warm_pool import HOURS_PER_MONTH
 from settings.autoscaling import Role
 from settings.models import ModelSettings, RoleSettings
@@ -83,7 +85,7 @@ def chip_cost(pool: NodePoolSettings) -> float:
 def costs(settings: "Settings") -> dict[str, float]:
     """Yuan an hour at minimum, as declared and at maximum, and of the warm pool an hour and a month (B6)."""
     pools = {pool.name: pool for pool in settings.node_pools}
-    totals = dict.fromkeys(("minimum", "declared", "maximum", "warmPool"), 0.0)
+    totals: dict[str, float] = {"minimum": 0.0, "declared": 0.0, "maximum": 0.0, "warmPool": 0.0}
     for plan in role_plans(settings):
         pod = plan.placement.chips * chip_cost(pools[plan.placement.pool])
         totals["minimum"] += pod * plan.low
@@ -92,3 +94,14 @@ def costs(settings: "Settings") -> dict[str, float]:
         totals["warmPool"] += pod * plan.warm
     totals["warmPoolPerMonth"] = totals["warmPool"] * HOURS_PER_MONTH
     return {name: round(value, 2) for name, value in totals.items()}
+
+
+def load_seconds(model: ModelSettings, pool: NodePoolSettings) -> int:
+    """Expected seconds from container start to a loaded model, on the chip whose engine really runs."""
+    chip = CHIPS["cpu"] if model.engine.build == "cpu" else CHIPS[pool.chip]
+    bandwidth = model.weights.load_bandwidth
+    return timing.load_seconds(
+        to_bytes(model.weights.size),
+        to_bytes(bandwidth) if bandwidth else chip.load_bytes_per_second,
+        chip.engine_start_seconds,
+    )

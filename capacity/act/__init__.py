@@ -1,0 +1,1 @@
+"""Carrying out what was planned, by the leader alone."""

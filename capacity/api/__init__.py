@@ -1,0 +1,1 @@
+"""The custom metrics API that the HPA reads."""

@@ -1,0 +1,84 @@
+"""Asks every Ready engine once a second for its metrics; one that hangs holds up nobody else."""
+
+import asyncio
+import time
+
+import httpx
+
+from capacity.exposition import BadSample, parse
+from capacity.pods import Pod, PodBook
+from capacity.samples import SampleBook
+from capacity.telemetry import Telemetry
+from rules.metrics import Engine
+
+PAGE_LIMIT = 4 * 2**20
+
+
+class Scraper:
+    """One request in flight per pod at most; times in seconds."""
+
+    def __init__(
+        self,
+        pods: PodBook,
+        samples: SampleBook,
+        telemetry: Telemetry,
+        *,
+        engine: Engine,
+        port: int,
+        interval: float,
+        timeout: float,
+    ) -> None:
+        self._pods, self._samples, self._telemetry = pods, samples, telemetry
+        self._engine: Engine = engine
+        self._port, self._interval, self._timeout = port, interval, timeout
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        self._http = httpx.AsyncClient(limits=limits, trust_env=False)
+
+    async def run(self) -> None:
+        """Scrape until cancelled."""
+        try:
+            while True:
+                started = time.monotonic()
+                self.start_round()
+                await asyncio.sleep(max(0.0, self._interval - (time.monotonic() - started)))
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+            await self._http.aclose()
+
+    def start_round(self) -> None:
+        """Start a scrape of every Ready pod that has none under way, and forget pods that are gone."""
+        ready = [pod for pod in self._pods.all() if pod.ready]
+        self._samples.keep_only({pod.name for pod in ready})
+        for pod in ready:
+            if pod.name not in self._busy:
+                self._busy[pod.name] = asyncio.create_task(self._scrape(pod))
+
+    async def _scrape(self, pod: Pod) -> None:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self._timeout):
+                text = await self._page(pod)
+            sample = parse(text, self._engine)
+            self._samples.add(pod, sample, time.monotonic(), time.time())
+            self._telemetry.scrapes.labels("ok").inc()
+        except BadSample as error:
+            self._telemetry.rejected.labels(error.reason).inc()
+            self._telemetry.scrapes.labels("rejected").inc()
+        except (TimeoutError, httpx.HTTPError):
+            self._telemetry.scrapes.labels("failed").inc()
+        finally:
+            self._telemetry.scrape_seconds.observe(time.monotonic() - started)
+            self._busy.pop(pod.name, None)
+
+    async def _page(self, pod: Pod) -> str:
+        host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+        body = bytearray()
+        async with self._http.stream("GET", f"http://{host}:{self._port}/metrics", timeout=self._timeout) as response:
+            response.raise_for_status()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > PAGE_LIMIT:
+                    raise BadSample("size", f"the page is larger than {PAGE_LIMIT} bytes")
+        return body.decode(errors="replace")

@@ -1,0 +1,1 @@
+"""Dry run of scaling rules on a recorded or generated load."""

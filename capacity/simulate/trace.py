@@ -1,0 +1,94 @@
+"""Loads to replay: a recorded CSV, or a generated one."""
+
+import csv
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rules.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Requests a second over time; `times` ascend from 0 in seconds, a rate holds until the next time."""
+
+    times: tuple[float, ...]
+    rates: tuple[float, ...]
+
+    @property
+    def seconds(self) -> int:
+        """Length; the last rate holds for one more step."""
+        *_, before, end = (0.0, *self.times)
+        return math.ceil(end + ((end - before) or 60))
+
+    def sampled(self, step: float) -> list[float]:
+        """The rate at every `step` seconds."""
+        rates, index = [], 0
+        for number in range(math.ceil(self.seconds / step)):
+            while index + 1 < len(self.times) and self.times[index + 1] <= number * step:
+                index += 1
+            rates.append(self.rates[index])
+        return rates
+
+
+class TraceError(Exception):
+    """The trace is not usable; `problem` says where and why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.line())
+        self.problem = problem
+
+
+def read(path: Path) -> Trace:
+    """A CSV with the header `seconds,requests_per_second`. Raises TraceError."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(Problem(str(path), None, f"cannot be read: {error}", "give a CSV file")) from None
+    times, rates = [], []
+    for number, row in enumerate(rows, start=2):
+        try:
+            second, rate = float(row["seconds"]), float(row["requests_per_second"])
+        except (KeyError, TypeError, ValueError):
+            raise _bad(path, number, row, "needs two numbers", "columns: seconds,requests_per_second") from None
+        if not (math.isfinite(second) and math.isfinite(rate)) or rate < 0:
+            raise _bad(path, number, row, "must be finite and not negative", "correct the line")
+        if times and second <= times[-1]:
+            raise _bad(path, number, row, f"comes after second {times[-1]:g}", "sort the lines by time")
+        times.append(second)
+        rates.append(rate)
+    if not times:
+        raise TraceError(
+            Problem(str(path), 0, "holds no line below the header", "columns: seconds,requests_per_second")
+        )
+    return Trace(tuple(t - times[0] for t in times), tuple(rates))
+
+
+def _bad(path: Path, line: int, row: object, limit: str, fix: str) -> TraceError:
+    return TraceError(Problem(f"{path}:{line}", row, limit, fix))
+
+
+def pulse(scale: float = 1.0) -> Trace:
+    """B9's pulse, stretched: low, up tenfold for ten minutes, low again."""
+    return Trace((0, 600, 1200, 3000), (scale * 5, scale * 50, scale * 5, scale * 5))
+
+
+def day(scale: float = 1.0, seed: int = 1) -> Trace:
+    """One day by the minute: a daily curve with noise."""
+    rng = random.Random(seed)
+    rates = [max(0.0, scale * (30 - 22 * math.cos(2 * math.pi * m / 1440) + rng.gauss(0, 2))) for m in range(1440)]
+    return Trace(tuple(60.0 * m for m in range(1440)), tuple(rates))
+
+
+def surge(scale: float = 1.0) -> Trace:
+    """2,800 to 12,000 requests a second within 40 s, as in the story behind the gateway, by a hundredth."""
+    ramp = [28 + (120 - 28) * s / 40 for s in range(0, 41, 5)]
+    times = (0.0, *(600.0 + s for s in range(0, 41, 5)), 2400.0)
+    return Trace(times, tuple(scale * r for r in (28.0, *ramp, 28.0)))
+
+
+GENERATED: Final[dict[str, Callable[[float], Trace]]] = {"pulse": pulse, "day": day, "surge": surge}
