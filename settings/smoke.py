@@ -2,12 +2,23 @@
 
 from typing import Literal
 
-from pydantic import AnyHttpUrl, Field
+from pydantic import AnyHttpUrl, Field, PositiveFloat
 
 from settings.base import Group
 
 Way = Literal["endpoint", "port-forward", "job"]
 """endpoint: from outside, the public path; port-forward: by the API server; job: from inside the cluster."""
+
+
+class PulseSettings(Group):
+    """The pulse of B9: 5 → 50 → 5 users, in stages of 30, 10, 60 and 30 seconds."""
+
+    low_users: int = Field(default=5, ge=1)
+    high_users: int = Field(default=50, ge=1)
+    stage_seconds: tuple[PositiveFloat, PositiveFloat, PositiveFloat, PositiveFloat] = (30, 10, 60, 30)
+    """Steady at the low number, ramp, steady at the high number, low again."""
+    prompt_words: int = Field(default=60, ge=1)
+    max_tokens: int = Field(default=32, ge=1)
 
 
 class SmokeSettings(Group):
@@ -28,3 +39,4 @@ class SmokeSettings(Group):
     """Share of a prompt's tokens that a second replica must find in the store, at least."""
     golden_logprob_gap: float = Field(default=0.05, ge=0)
     """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""
+    pulse: PulseSettings = PulseSettings()

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from settings.settings import Settings
-from smoke import archive, suite
-from smoke.cluster import Cluster
-from smoke.errors import SmokeError
+from smoke import suite
 from smoke.report import Report
 
 
@@ -23,7 +21,7 @@ async def prove(settings: Settings, stack: str, release: str) -> Proof:
     if report.verdict == "pass":
         shown = sum(probe.verdict == "pass" for probe in report.probes)
         return Proof(True, f"smoke passed: {shown} probes in {report.seconds:g} s")
-    return Proof(False, failure(report, await _last_green(settings)))
+    return Proof(False, failure(report, await suite.last_green(settings)))
 
 
 def failure(report: Report, green: Report | None) -> str:
@@ -43,10 +41,3 @@ def failure(report: Report, green: Report | None) -> str:
             f"try again:  pulumi up -s {stack}   (runs the probes again, also with nothing changed)",
         ]
     )
-
-
-async def _last_green(settings: Settings) -> Report | None:
-    try:
-        return await archive.latest_green(await Cluster.connect(settings.cluster))
-    except SmokeError:
-        return None

@@ -4,13 +4,14 @@ import logging
 import re
 from typing import Final
 
+from rules import key_text
+
 MASK: Final = "[redacted]"
 _BEARER: Final = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
-_SK: Final = re.compile(r"\bm?sk-[A-Za-z0-9_-]{8,}")
 
 
 class Redactor(logging.Filter):
-    """Replaces known key values, anything after `Bearer`, and `sk-…` or `msk-…` words."""
+    """Replaces known key values, anything after `Bearer`, and whatever has the form of a key (rules/key_text.py)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +26,7 @@ class Redactor(logging.Filter):
         """The text without any key."""
         for value in sorted(self._values, key=len, reverse=True):
             text = text.replace(value, MASK)
-        return _SK.sub(MASK, _BEARER.sub(rf"\1{MASK}", text))
+        return key_text.redact(_BEARER.sub(rf"\1{MASK}", text), MASK)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; it is always kept."""

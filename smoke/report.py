@@ -40,10 +40,14 @@ class Report(BaseModel):
     environment: str
     release: str
     """Digest of the stack configuration that was tested; `promote` compares it."""
+    content: str
+    """Digest of what is promoted from stack to stack: images, models, engines (rules of smoke/promote.py)."""
     commit: str | None = None
     """Commit of the checkout that was deployed, for the rollback command."""
     started: datetime
     seconds: float
+    versions: dict[str, str] = {}
+    """What ran: part → version or reference."""
     evidence: dict[str, Any] = {}
     """Measured series by probe name, for plots: figures only, no prompt, no answer, no key."""
 

@@ -13,6 +13,7 @@ from settings.settings import Settings
 from smoke import archive, redact
 from smoke.client import GatewayClient
 from smoke.cluster import Cluster
+from smoke.content import content_digest, versions
 from smoke.engines import Engines
 from smoke.errors import SmokeError
 from smoke.keys import read_smoke_key
@@ -64,14 +65,24 @@ async def run(
         stack=stack,
         environment=settings.environment,
         release=release or release_of(settings),
+        content=content_digest(settings),
         commit=archive.current_commit(ROOT),
         started=started,
         seconds=round(time.monotonic() - clock, 1),
+        versions=versions(settings),
         evidence=evidence,
     )
     if kept_in is not None:
         await _keep(kept_in, report)
     return report
+
+
+async def last_green(settings: Settings) -> Report | None:
+    """The stack's last green report, or None where there is none or the cluster can't be reached."""
+    try:
+        return await archive.latest_green(await Cluster.connect(settings.cluster))
+    except SmokeError:
+        return None
 
 
 async def _keep(cluster: Cluster, report: Report) -> None:

@@ -4,7 +4,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 from kr8s.asyncio.objects import Pod
@@ -41,7 +40,7 @@ async def open_way(settings: Settings, cluster: Cluster | None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def connection(settings: Settings, address: Address, **limits: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def connection(settings: Settings, address: Address) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client for the address that trusts the stack's CA, and sends the name that its certificate has."""
 
     async def name_for_tls(request: httpx.Request) -> None:
@@ -53,7 +52,7 @@ async def connection(settings: Settings, address: Address, **limits: Any) -> Asy
         verify=trust(settings),
         timeout=TIMEOUTS,
         event_hooks={"request": [name_for_tls]},
-        **limits,
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
     ) as http:
         yield http
 

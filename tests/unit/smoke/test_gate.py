@@ -25,6 +25,7 @@ def report(verdict: str, commit: str | None = "c0ffee") -> Report:
             "stack": "dev",
             "environment": "dev",
             "release": "r1",
+            "content": "c1",
             "commit": commit,
             "started": datetime.now(UTC),
             "seconds": 1,

@@ -1,0 +1,105 @@
+"""Regressions are named, and promotion is refused without a proof of the same thing."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from smoke.compare import regressions
+from smoke.content import content_digest
+from smoke.errors import PermanentError
+from smoke.promote import judge
+from smoke.report import Report
+from tests.unit.smoke.fakes import dev_settings
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def report(started: datetime = NOW, verdict: str = "pass", **probes: Any) -> Report:
+    return Report.model_validate(
+        {
+            "verdict": verdict,
+            "stack": "pre",
+            "environment": "pre",
+            "release": "r",
+            "content": "same",
+            "started": started,
+            "seconds": 1,
+            "probes": [{"name": name, "class": "safe", **values} for name, values in probes.items()],
+        }
+    )
+
+
+def ratio(value: float, verdict: str = "pass") -> dict[str, Any]:
+    return {"verdict": verdict, "figure": value, "unit": "warm/cold TTFT", "threshold": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        (ratio(0.1), ratio(0.11), False),
+        (ratio(0.1), ratio(0.13), True),
+        (ratio(0.2), ratio(0.1), False),
+        (ratio(0.1), ratio(0.3, "fail"), True),
+        (
+            {"verdict": "pass", "figure": 10, "unit": "requests/s"},
+            {"verdict": "pass", "figure": 7, "unit": "requests/s"},
+            True,
+        ),
+        (
+            {"verdict": "pass", "figure": 10, "unit": "requests/s"},
+            {"verdict": "pass", "figure": 30, "unit": "requests/s"},
+            False,
+        ),
+        ({"verdict": "fail"}, {"verdict": "fail"}, False),
+    ],
+)
+def test_only_what_got_worse_is_named(before: dict[str, Any], after: dict[str, Any], named: bool):
+    assert bool(regressions(report(p=before), report(p=after))) is named
+
+
+def test_a_probe_that_disappeared_is_named():
+    (found,) = regressions(report(p=ratio(0.1)), report(q=ratio(0.1)))
+    assert "is not in this run" in found.text
+
+
+def refusal(
+    green: Report | None, latest: Report | None = None, content: str = "same", since: datetime | None = None
+) -> str:
+    with pytest.raises(PermanentError) as caught:
+        judge(green, latest, content, since, "pre", "prod")
+    return str(caught.value)
+
+
+def test_promotion_needs_a_green_report():
+    assert "pre has no green report" in refusal(None)
+
+
+def test_promotion_is_refused_for_other_content():
+    assert "prod would deploy other" in refusal(report(), content="other")
+
+
+def test_promotion_is_refused_when_the_proof_is_older_than_the_release():
+    assert "older than the release" in refusal(report(), since=NOW + timedelta(minutes=1))
+
+
+def test_promotion_is_refused_when_the_last_word_is_red():
+    assert "is red" in refusal(report(), report(NOW + timedelta(hours=1), "fail"))
+
+
+def test_a_fresh_green_report_of_the_same_content_is_promoted():
+    green = report()
+    assert judge(green, report(NOW - timedelta(hours=1), "fail"), "same", NOW, "pre", "prod") is green
+
+
+def test_replicas_are_not_content_and_revisions_are():
+    settings = dev_settings()
+    model = settings.models[0]
+
+    def changed(**update: Any) -> Any:
+        return settings.model_copy(update={"models": (model.model_copy(update=update),)})
+
+    role = model.decode[0].model_copy(update={"replicas": 9})
+    weights = model.weights.model_copy(update={"revision": "0" * 40})
+    assert content_digest(changed(decode=(role,))) == content_digest(settings)
+    assert content_digest(changed(weights=weights)) != content_digest(settings)

@@ -1,0 +1,145 @@
+"""Load, the three times and the criteria of a pulse."""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from smoke.channel.app import Channel
+from smoke.channel.plan import ChannelPlan, Fault, KeyPlan
+from smoke.channel.serve import serve
+from smoke.client import GatewayClient
+from smoke.load import Load, Request, Sample
+from smoke.pulse.judge import Stages, Targets, criteria, times
+from smoke.pulse.result import PulseResult
+from smoke.pulse.run import _timeline, pulse_page
+from smoke.pulse.watch import Moment
+
+STAGES = Stages(low=5, high=50, before=30, ramp=10, top=60, after=30)
+TARGETS = Targets(queue=10, ttft=2)
+
+
+def moment(at: float, **more: Any) -> Moment:
+    values: dict[str, Any] = {
+        "queue": 0,
+        "kv_usage": 0.2,
+        "replicas": 2,
+        "desired": 2,
+        "warm": 0,
+        "busy_pods": frozenset("ab"),
+    }
+    return Moment(at=at, **(values | more))
+
+
+def ok(began: float, first_token: float = 0.5) -> Sample:
+    return Sample(began, began + first_token + 0.1, "ok", 200, first_token)
+
+
+def test_users_follow_the_stages():
+    assert [STAGES.users(at) for at in (0, 29, 35, 40, 99, 100, 129)] == [5, 5, 28, 50, 50, 5, 5]
+
+
+def test_the_three_times_count_from_the_ramp():
+    moments = [
+        moment(10),
+        moment(44, queue=12),
+        moment(50, queue=30, desired=3),
+        moment(70, desired=3, replicas=3),
+        moment(90, desired=3, replicas=3, busy_pods=frozenset("abc")),
+    ]
+    found = times(STAGES, TARGETS, [ok(10)], moments)
+    assert (found.metric_over_target, found.hpa_decision, found.new_instance_serving) == (14, 20, 60)
+
+
+def test_a_late_first_token_counts_as_over_target():
+    assert times(STAGES, TARGETS, [ok(40, 2.5)], [moment(10)]).metric_over_target == 12.5
+
+
+def test_without_a_scaler_nothing_is_decided():
+    found = times(STAGES, TARGETS, [], [moment(10), moment(50, queue=99)])
+    assert found.metric_over_target == 20
+    assert found.hpa_decision is None
+    assert found.new_instance_serving is None
+
+
+def verdicts(samples: list[Sample], moments: list[Moment]) -> dict[str, str]:
+    return {one.name: one.verdict for one in criteria(STAGES, TARGETS, samples, moments)}
+
+
+def test_a_stack_that_recovers_passes():
+    found = verdicts([ok(50, 5), ok(120)], [moment(60, queue=40, kv_usage=0.95), moment(128, kv_usage=0.7)])
+    assert set(found.values()) == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("samples", "moments", "missed"),
+    [
+        ([ok(117, 5)], [moment(128)], "ttft-recovers"),
+        ([], [moment(128)], "ttft-recovers"),
+        ([ok(120)], [moment(128, queue=11)], "queue-drains"),
+        ([ok(120)], [moment(60, kv_usage=0.95), moment(128, kv_usage=0.9)], "kv-settles"),
+        ([ok(120), Sample(50, 51, "lost", 503)], [moment(128)], "nothing-lost"),
+    ],
+)
+def test_each_criterion_is_missed_by_its_own_fault(samples: list[Sample], moments: list[Moment], missed: str):
+    assert verdicts(samples, moments)[missed] == "fail"
+
+
+def test_kv_space_that_never_filled_is_not_claimed_to_have_settled():
+    assert verdicts([ok(120)], [moment(128)])["kv-settles"] == "skip"
+
+
+async def run_load(users: int, seconds: float, faults: tuple[Fault, ...] = (), rate: float | None = None) -> Load:
+    value = "sk-" + secrets.token_hex(24)
+    keys = (KeyPlan(id="a", value=SecretStr(value)),)
+    channel = Channel(ChannelPlan(models=("m",), keys=keys, first_token_seconds=0.05, faults=faults))
+    async with serve(channel) as url, httpx.AsyncClient(base_url=url) as http:
+        load = Load(GatewayClient(http, value), Request(model="m", max_tokens=4))
+        if rate is None:
+            await load.closed(lambda _: users, seconds)
+        else:
+            await load.arriving(lambda _: rate, seconds)
+        return load
+
+
+async def test_a_closed_loop_keeps_so_many_users_busy():
+    load = await run_load(users=3, seconds=0.8)
+    most = max(sum(other.began <= one.began < other.ended for other in load.samples) for one in load.samples)
+    assert most == 3
+    assert {sample.outcome for sample in load.samples} == {"ok"}
+    assert load.open == 0
+
+
+async def test_an_open_loop_sends_at_its_rate_whatever_the_answers_do():
+    load = await run_load(users=0, seconds=1.0, rate=20)
+    assert 15 <= len(load.samples) <= 21
+
+
+async def test_lost_and_broken_are_told_apart():
+    load = await run_load(1, 0.5, faults=(Fault(kind="status", share=0.5), Fault(kind="cut")))
+    assert {sample.outcome for sample in load.samples} == {"lost", "broken"}
+    assert all(sample.status == 503 for sample in load.samples if sample.outcome == "lost")
+
+
+def test_the_page_shows_times_and_plots():
+    samples, moments = [ok(10), ok(120)], [moment(10), moment(50, queue=20)]
+    result = PulseResult(
+        stack="dev",
+        model="m",
+        started=datetime.now(UTC),
+        verdict="pass",
+        times=times(STAGES, TARGETS, samples, moments),
+        criteria=criteria(STAGES, TARGETS, samples, moments),
+        requests=2,
+        lost=0,
+        broken=0,
+        tokens_per_second=1,
+        timeline=_timeline(STAGES, samples, moments),
+    )
+    html = pulse_page(result, TARGETS)
+    assert "did not happen" in html
+    assert html.count("<polyline") == 6
+    assert result.model_dump(by_alias=True)["schema"] == 1
