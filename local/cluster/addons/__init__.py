@@ -1,5 +1,6 @@
 """Parts of the cluster that are started only when asked for: enforced NetworkPolicies, simulated nodes."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from local.cluster.api import Api
 from local.cluster.layout import Layout
 from local.cluster.processes import Supervisor
 from local.errors import LocalError
+
+_SECONDS_TO_FAIL = 1.5  # wrong flags and missing kernel features end these programs well within a second
 
 ADDONS: dict[str, Addon] = {addon.name: addon for addon in (KWOK, NETWORK_POLICIES)}
 
@@ -37,10 +40,12 @@ def enabled(layout: Layout) -> list[str]:
 
 
 def start(name: str, layout: Layout, supervisor: Supervisor, api: Api) -> None:
-    """Start the addon, now and with every later `up` of this cluster."""
+    """Start the addon, now and with every later `up` of this cluster; raises LocalError if it ends at once."""
     for document in named(name).objects():
         api.apply(document)
-    supervisor.ensure(named(name).service(layout))
+    if supervisor.ensure(named(name).service(layout)):
+        time.sleep(_SECONDS_TO_FAIL)
+    supervisor.require(named(name).tool)
     _record(layout, name).parent.mkdir(exist_ok=True)
     _record(layout, name).touch()
 

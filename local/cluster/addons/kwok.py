@@ -8,13 +8,25 @@ from local import tools
 from local.cluster import namespaces, objects
 from local.cluster.addons.addon import Addon
 from local.cluster.api import Api
+from local.cluster.files import write
 from local.cluster.layout import Layout
 from local.cluster.processes import Service
+from local.tools import go
+from local.tools.catalogue import BUILD_OF
 
 ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 SIMULATED = "moonstack.dev/simulated"
 
 _TOOL = "kwok"
+_MODULE = "sigs.k8s.io/kwok"
+_STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+"""What nodes and pods go through: ready at once, gone when deleted."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +87,33 @@ def simulate_nodes(api: Api, pools: Iterable[SimulatedPool]) -> list[str]:
 
 
 def remove_simulated_nodes(api: Api, pool: str | None = None) -> None:
-    """Delete every simulated node, or those of one pool; their pods are collected by the controller manager."""
+    """Delete every simulated node, or those of one pool, and the pods on them, which no kubelet would let go."""
     for node in api.get("/api/v1/nodes", labelSelector=f"{SIMULATED}=true")["items"]:
         name = node["metadata"]["name"]
         if pool is None or name.rpartition("-")[0] == pool:
             api.delete(f"/api/v1/nodes/{name}")
+            for pod in api.get("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")["items"]:
+                path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+                api.delete(path, gracePeriodSeconds="0")
 
 
 def _service(layout: Layout) -> Service:
     selector = ",".join(f"{key}={value}" for key, value in ANNOTATION.items())
+    stages = _stages()
     flags = {
+        "config": write(layout.configuration / "kwok-stages.yaml", stages),
         "kubeconfig": layout.kubeconfig(_TOOL),
         "manage-all-nodes": "false",
         "manage-nodes-with-annotation-selector": selector,
         "node-lease-duration-seconds": "40",
     }
     command = (str(tools.path(_TOOL)), *(f"--{flag}={value}" for flag, value in flags.items()))
-    return Service(_TOOL, command, namespaces.enter_network(layout))
+    return Service(_TOOL, command, namespaces.enter_network(layout), stages)
+
+
+def _stages() -> str:
+    folder = go.module_folder(BUILD_OF[_TOOL].folder, _MODULE) / "kustomize" / "stage"
+    return "\n---\n".join((folder / name).read_text() for name in _STAGES)
 
 
 def _clean(layout: Layout, api: Api) -> None:
