@@ -9,7 +9,7 @@ from typing import Final
 from components.envoy import connection, filters, limits
 from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
 from components.envoy.internal import outward_router, outward_routes
-from components.envoy.replies import local_replies
+from components.envoy.replies import local_replies, with_status
 from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds
 from settings.channel import ChannelSettings
 from settings.settings import Settings
@@ -115,9 +115,8 @@ def _tls(host: str, pod: Pod) -> Json:
 
 def _replies() -> Json:
     """Without a key the injector answers 401, which would blame the caller: it becomes 502."""
-    comparison = {"op": "EQ", "value": {"default_value": 401, "runtime_key": "channel.no-key"}}
     missing = {
-        "filter": {"status_code_filter": {"comparison": comparison}},
+        "filter": with_status(CHANNEL_LISTENER, 401),
         "status_code": 502,
         "body_format_override": {
             "json_format": {

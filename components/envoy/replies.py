@@ -3,9 +3,17 @@
 import json
 from typing import Final
 
-from components.envoy.schema import Json
+from components.envoy.schema import Json, extension
 
 INVALID: Final = "invalid_request_error"
+_NOT_WORDED: Final = {
+    "extension_filter": extension(
+        "cel",
+        "extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+        expression="response.code_details != 'direct_response'",
+    )
+}
+"""A route's direct answer has its words already."""
 
 
 def error_body(message: str, kind: str, code: str | None) -> str:
@@ -47,10 +55,15 @@ def local_replies(prefix: str) -> Json:
     return {"mappers": [_mapper(prefix, status, message, kind, code) for status, message, kind, code in replies]}
 
 
-def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
+def with_status(prefix: str, status: int) -> Json:
+    """Matches answers of one status."""
     comparison = {"op": "EQ", "value": {"default_value": status, "runtime_key": f"{prefix}.reply.{status}"}}
+    return {"status_code_filter": {"comparison": comparison}}
+
+
+def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
     return {
-        "filter": {"status_code_filter": {"comparison": comparison}},
+        "filter": {"and_filter": {"filters": [with_status(prefix, status), _NOT_WORDED]}},
         "body_format_override": {
             "json_format": {"error": {"message": message, "type": kind, "code": code}},
             "content_type": "application/json",

@@ -1,4 +1,4 @@
-"""A gateway in front of fake upstreams, each test with its own."""
+"""Gateways in front of fake upstreams: one shared by the tests that only ask, and one each for those that change something."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.envoy.upstream import Upstream
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def start() -> Iterator[Callable[..., Any]]:
     """Starts anything with `start` and `stop`, and stops it after the test."""
     running: list[Any] = []
 
@@ -26,23 +26,40 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         thing.stop()
 
 
-@pytest.fixture
-def router(start: Callable[..., Any]) -> Upstream:
-    """Plays the routers of model `chat`."""
-    return start(Upstream("router"))
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Upstream]]:
+    """A gateway without TLS or channel, and the server that plays the routers of its model `chat`."""
+    upstream = Upstream("router").start()
+    running = Gateway(stack(), tmp_path_factory.mktemp("shared") / "gateway", {"chat": upstream.port}).start()
+    yield running, upstream
+    running.stop()
+    upstream.stop()
 
 
 @pytest.fixture
-def gateway(start: Callable[..., Any], router: Upstream, tmp_path: Path) -> Gateway:
-    """A gateway without TLS or channel in front of `router`."""
-    return start(Gateway(stack(), tmp_path / "gateway", {"chat": router.port}))
+def router(shared: tuple[Gateway, Upstream]) -> Upstream:
+    """Plays the routers of model `chat`; forgets what it saw before."""
+    shared[1].seen.clear()
+    return shared[1]
+
+
+@pytest.fixture
+def gateway(shared: tuple[Gateway, Upstream], router: Upstream) -> Gateway:
+    """The shared gateway: don't change its files."""
+    return shared[0]
 
 
 @pytest.fixture
 def make(start: Callable[..., Any], tmp_path: Path) -> Callable[..., Gateway]:
-    """A gateway of given settings."""
+    """A gateway of given settings, for this test alone."""
 
     def build(settings: Settings, upstreams: dict[str, int], **options: Any) -> Gateway:
         return start(Gateway(settings, tmp_path / "gateway", upstreams, **options))
 
     return build
+
+
+@pytest.fixture
+def fresh(make: Callable[..., Gateway], router: Upstream) -> Gateway:
+    """As `gateway`, for this test alone."""
+    return make(stack(), {"chat": router.port})
