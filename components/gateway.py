@@ -76,7 +76,10 @@ class Gateway(pulumi.ComponentResource):
         seconds = STARTUP_FLOOR_SECONDS + grace_seconds(settings)
         timeouts = pulumi.CustomTimeouts(create=f"{seconds}s", update=f"{seconds}s")
         manifest = deployment(settings, self._context, digest)
-        return declare(manifest, self, self._context, depends_on=needs, custom_timeouts=timeouts)
+        ignored = ["spec.replicas"] if settings.autoscaling.gateway.enabled else None
+        return declare(
+            manifest, self, self._context, depends_on=needs, custom_timeouts=timeouts, ignore_changes=ignored
+        )
 
     def _create_certificate(
         self, certificate: Mapping[str, pulumi.Input[str]] | None
@@ -118,15 +121,15 @@ def config_map(name: str, files: Mapping[str, str], context: Context) -> Manifes
 
 
 def deployment(settings: Settings, context: Context, digest: str) -> Manifest:
-    """No `replicas` where the gateway's scaler owns them."""
+    """Where the gateway's scaler owns `replicas`, its minimum is what to begin with, ignored from then on."""
     own = labels.recommended(names.GATEWAY, "gateway", context.stack)
-    replicas = {} if settings.autoscaling.gateway.enabled else {"replicas": settings.gateway.replicas}
+    scaler = settings.autoscaling.gateway
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": context.metadata(names.GATEWAY, "gateway"),
         "spec": {
-            **replicas,
+            "replicas": scaler.min_replicas if scaler.enabled else settings.gateway.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "progressDeadlineSeconds": STARTUP_FLOOR_SECONDS,
             "selector": {"matchLabels": SELECTOR},

@@ -53,17 +53,22 @@ class PdServing(pulumi.ComponentResource):
     def _create_engine(self, plan: EnginePlan, scaled: bool, context: Context) -> pulumi.CustomResource:
         seconds = f"{_rollout_seconds(plan)}s"
         timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
-        return declare(deployment(plan, scaled, context), self, context, custom_timeouts=timeouts)
+        ignored = ["spec.replicas"] if scaled else None
+        return declare(deployment(plan, context), self, context, custom_timeouts=timeouts, ignore_changes=ignored)
 
 
-def deployment(plan: EnginePlan, scaled: bool, context: Context) -> Manifest:
-    """The engines of one role on one pool; no `replicas` where a scaler owns them (pulumi-kubernetes#2491)."""
+def deployment(plan: EnginePlan, context: Context) -> Manifest:
+    """The engines of one role on one pool.
+
+    Where a scaler owns `replicas`, they are to begin with and ignored from then on: taken out of a running stack's
+    manifest they would fall to 1 (kubernetes/kubernetes#67135), kept in it the next update would fail (pulumi-kubernetes#2491).
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": context.metadata(plan.name, "engine"),
         "spec": {
-            **({} if scaled else {"replicas": plan.placement.replicas}),
+            "replicas": plan.placement.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "progressDeadlineSeconds": _rollout_seconds(plan),
             "selector": {"matchLabels": dict(plan.selector)},

@@ -8,10 +8,10 @@ from components.kv_store import KvStoreArgs, store_digest
 from components.node_pool import node_selector
 from components.pods.engine import EngineBuild, EnginePod, engine_spec
 from components.weights import pod_weights
-from rules import labels, names, timing
+from rules import labels, names
 from rules.chips import CHIPS, ChipProfile, engine_chip
 from rules.kv_transport import store_protocol
-from rules.quantity import to_bytes
+from settings.capacity_plan import load_seconds
 from settings.local_runtime import LocalRuntime
 from settings.models import ModelSettings, RoleSettings
 from settings.node_pools import NodePoolSettings
@@ -90,16 +90,6 @@ def _plan(
         | selector
         | {labels.ROUTED: "true", labels.REVISION: weights.revision[:12]},
         store_digest=store_digest(store, settings.cluster.namespace),
-    )
-
-
-def load_seconds(model: ModelSettings, chip: ChipProfile) -> int:
-    """Expected seconds from container start to a loaded model."""
-    bandwidth = model.weights.load_bandwidth
-    return timing.load_seconds(
-        to_bytes(model.weights.size),
-        to_bytes(bandwidth) if bandwidth else chip.load_bytes_per_second,
-        chip.engine_start_seconds,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from rules import timing
-from rules.chips import CHIPS
+from rules.chips import CHIPS, ChipProfile
 from rules.placement import Demand
 from rules.quantity import to_bytes
 from rules.warm_pool import HOURS_PER_MONTH
@@ -96,9 +96,8 @@ def costs(settings: "Settings") -> dict[str, float]:
     return {name: round(value, 2) for name, value in totals.items()}
 
 
-def load_seconds(model: ModelSettings, pool: NodePoolSettings) -> int:
-    """Expected seconds from container start to a loaded model, on the chip whose engine really runs."""
-    chip = CHIPS["cpu"] if model.engine.build == "cpu" else CHIPS[pool.chip]
+def load_seconds(model: ModelSettings, chip: ChipProfile) -> int:
+    """Expected seconds from container start to a loaded model."""
     bandwidth = model.weights.load_bandwidth
     return timing.load_seconds(
         to_bytes(model.weights.size),

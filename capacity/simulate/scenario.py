@@ -7,7 +7,9 @@ from capacity.simulate.engines import PodModel
 from capacity.simulate.hpa import HpaModel
 from capacity.simulate.run import Scenario
 from rules import names
+from rules.chips import engine_chip
 from settings.capacity_plan import RolePlan, chip_cost, load_seconds, role_plans
+from settings.node_pools import NodePoolSettings
 from settings.scaling_rules import role_metrics, scale_down, scale_up
 from settings.settings import Settings
 
@@ -34,9 +36,9 @@ def scenarios(settings: Settings, work: Work) -> list[Scenario]:
     pools = {pool.name: pool for pool in settings.node_pools}
     known = {target.name for target in config.targets}
     return [
-        _scenario(settings, config, plan, chip_cost(pools[plan.placement.pool]), load_seconds(plan.model, pool), work)
+        _scenario(settings, config, plan, pools[plan.placement.pool], work)
         for plan in role_plans(settings)
-        if (pool := pools[plan.placement.pool]) and plan.scaled and _name(plan) in known
+        if plan.scaled and _name(plan) in known
     ]
 
 
@@ -45,7 +47,7 @@ def _name(plan: RolePlan) -> str:
 
 
 def _scenario(
-    settings: Settings, config: ControllerConfig, plan: RolePlan, chip_hour: float, load: float, work: Work
+    settings: Settings, config: ControllerConfig, plan: RolePlan, pool: NodePoolSettings, work: Work
 ) -> Scenario:
     engines = settings.autoscaling.engines
     in_batch, first_token = work.of(plan.role)
@@ -56,11 +58,11 @@ def _scenario(
             slots=plan.model.engine.max_num_seqs,
             request_seconds=in_batch,
             first_token_seconds=first_token,
-            load_seconds=load,
+            load_seconds=load_seconds(plan.model, engine_chip(pool.chip, plan.model.engine.build)),
         ),
         metrics=role_metrics(settings, plan.role, plan.model.engine.max_num_seqs),
         hpa=HpaModel(plan.low, plan.high, scale_up(engines), scale_down(engines)),
         warm=plan.warm,
-        pod_cost=plan.placement.chips * chip_hour,
+        pod_cost=plan.placement.chips * chip_cost(pool),
         replicas=plan.low,
     )

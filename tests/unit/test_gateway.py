@@ -85,7 +85,7 @@ def test_models_keys_and_limits_reach_running_pods_and_listener_settings_replace
 def test_where_a_scaler_owns_the_gateway_no_replicas_are_written():
     assert deployment(stack(gateway={"replicas": 3}), context(), "")["spec"]["replicas"] == 3
     scaled = stack(autoscaling={"gateway": {"enabled": True}, "engines": {"enabled": False}})
-    assert "replicas" not in deployment(scaled, context(), "")["spec"]
+    assert deployment(scaled, context(), "")["spec"]["replicas"] == scaled.autoscaling.gateway.min_replicas
 
 
 def test_the_grace_period_covers_list_removal_and_the_longest_request():
