@@ -82,24 +82,42 @@ def write_layer(target: Path, entries: Iterable[Entry]) -> None:
             _add_entry(layer, entry)
 
 
-def write_image(target: Path, reference: str, layers: Sequence[Path], config: ImageConfig) -> str:
-    """Write a docker-archive named `reference` from uncompressed tar layers, lowest first; returns the configuration's digest.
+@dataclass(frozen=True)
+class Image:
+    """An image to write: its name and tag, its uncompressed tar layers, lowest first, and how it runs."""
+
+    reference: str
+    layers: Sequence[Path]
+    config: ImageConfig
+
+
+def write_images(target: Path, images: Sequence[Image]) -> list[str]:
+    """Write one docker-archive with all the images, a layer that several share only once; returns the configurations' digests.
 
     The archive appears under its name only when it is whole.
     """
-    diff_ids = [_sha256(layer) for layer in layers]
-    document = config.document([f"sha256:{digest}" for digest in diff_ids])
-    digest = hashlib.sha256(document).hexdigest()
-    names = [f"{diff_id}/layer.tar" for diff_id in diff_ids]
-    manifest = [{"Config": f"{digest}.json", "RepoTags": [reference], "Layers": names}]
+    diff_ids = {layer: _sha256(layer) for image in images for layer in image.layers}
+    documents = [image.config.document([f"sha256:{diff_ids[layer]}" for layer in image.layers]) for image in images]
+    digests = [hashlib.sha256(document).hexdigest() for document in documents]
+    names = {layer: f"{diff_id}/layer.tar" for layer, diff_id in diff_ids.items()}
+    manifest = [
+        {"Config": f"{digest}.json", "RepoTags": [image.reference], "Layers": [names[layer] for layer in image.layers]}
+        for image, digest in zip(images, digests, strict=True)
+    ]
     partial = target.with_name(f".{target.name}.partial")
     with tarfile.open(partial, "w", format=tarfile.GNU_FORMAT) as archive:
-        _add_bytes(archive, f"{digest}.json", document)
-        for name, layer in zip(names, layers, strict=True):
+        for name, document in {f"{d}.json": document for d, document in zip(digests, documents, strict=True)}.items():
+            _add_bytes(archive, name, document)
+        for name, layer in {name: layer for layer, name in names.items()}.items():
             _add_file(archive, tarfile.TarInfo(name), layer)
         _add_bytes(archive, "manifest.json", _json(manifest))
     partial.replace(target)
-    return f"sha256:{digest}"
+    return [f"sha256:{digest}" for digest in digests]
+
+
+def write_image(target: Path, reference: str, layers: Sequence[Path], config: ImageConfig) -> str:
+    """Write a docker-archive with one image, as `write_images` does; returns its configuration's digest."""
+    return write_images(target, [Image(reference, layers, config)])[0]
 
 
 def _add_entry(layer: tarfile.TarFile, entry: Entry) -> None:

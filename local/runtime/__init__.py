@@ -35,8 +35,11 @@ def ensure(progress: Progress) -> LocalRuntime:
 
 
 def import_images(socket: Path, progress: Progress) -> None:
-    """Import the images that the cluster's containerd lacks; see `containerd.import_images`."""
-    containerd.import_images(socket, progress)
+    """Import the images that `ensure` built last and the cluster's containerd lacks.
+
+    Raises SettingsError if nothing is built, and LocalError if containerd at `socket` does not take them.
+    """
+    containerd.import_images(socket, LocalRuntime.load().images, progress)
 
 
 def _write(path: Path, text: str) -> None:

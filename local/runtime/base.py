@@ -77,10 +77,15 @@ def ensure(progress: Progress) -> Path:
     return folder()
 
 
-def ensure_layer(progress: Progress) -> Path:
-    """Have the root file system as an image layer, a tar file."""
+def layer() -> Path:
+    """Where the root file system is, or will be, as an image layer: a tar file."""
+    return folder().with_suffix(".tar")
+
+
+def ensure_layer(progress: Progress) -> None:
+    """Have the root file system as an image layer."""
     root = ensure(progress)
-    return cache.ensure(root.with_suffix(".tar"), lambda partial: archive.write_layer(partial, archive.tree(root, "/")))
+    cache.ensure(layer(), lambda partial: archive.write_layer(partial, archive.tree(root, "/")))
 
 
 def run(

@@ -2,8 +2,10 @@
 
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from local import archive
 from local.errors import LocalError
 from local.progress import Progress
 from local.runtime import base, cache, images
@@ -11,22 +13,22 @@ from local.runtime import base, cache, images
 _NAMESPACE = "k8s.io"
 
 
-def import_images(socket: Path, progress: Progress) -> None:
-    """Import every image that containerd does not have yet; `socket` is its address.
+def import_images(socket: Path, references: Mapping[str, str], progress: Progress) -> None:
+    """Import the images, name → reference, that containerd at `socket` does not have yet; their layers must be in the cache.
 
     Raises LocalError if containerd does not answer or refuses an image.
     """
     present = set(_ctr(socket, "images", "list", "--quiet").splitlines())
-    wanted = [name for name in images.names() if images.reference(name) not in present]
+    wanted = {name: reference for name, reference in references.items() if reference not in present}
     if not wanted:
         return
-    cache.runtime_dir().mkdir(parents=True, exist_ok=True)
-    with progress.phase(f"images into containerd: {', '.join(wanted)}"):
-        for name in wanted:
-            with tempfile.TemporaryDirectory(dir=cache.runtime_dir(), prefix=".import-") as scratch:
-                file = Path(scratch, f"{name}.tar")
-                images.write(name, file, progress)
-                _ctr(socket, "images", "import", str(file))
+    with (
+        progress.phase(f"images into containerd: {', '.join(wanted)}"),
+        tempfile.TemporaryDirectory(dir=cache.runtime_dir(), prefix=".import-") as scratch,
+    ):
+        file = Path(scratch, "images.tar")
+        archive.write_images(file, [images.built(name, reference) for name, reference in wanted.items()])
+        _ctr(socket, "images", "import", str(file))
 
 
 def _ctr(socket: Path, *arguments: str) -> str:

@@ -45,27 +45,30 @@ def reference(name: str) -> str:
     return f"localhost/moonstack/{name}:{_digest(_recipes()[name])}"
 
 
-def ensure_layers(name: str, progress: Progress) -> list[Path]:
-    """Have the image's layers, lowest first."""
+def ensure_layers(name: str, progress: Progress) -> None:
+    """Have the layers of the image."""
     recipe = _recipes()[name]
-    lowest = base.ensure_layer(progress)
-    own = cache.runtime_dir() / f"image-{name}-{_digest(recipe)}.tar"
+    base.ensure_layer(progress)
+    own = _own_layer(name, reference(name))
     if not own.exists():
         folder = python_packages.ensure(recipe.packages, progress) if recipe.packages else base.folder()
         cache.ensure(own, lambda partial: archive.write_layer(partial, recipe.entries(folder)))
         cache.prune(own, f"image-{name}-*.tar")
-    return [lowest, own]
 
 
-def write(name: str, target: Path, progress: Progress) -> None:
-    """Write the image as a docker-archive."""
+def built(name: str, reference: str) -> archive.Image:
+    """The image of that reference, from the layers that `ensure_layers` left in the cache."""
     recipe = _recipes()[name]
     config = ImageConfig(
         command=recipe.command,
         environment={"PATH": _PATH, "HOME": "/tmp", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1", **recipe.environment},
         user=f"{base.USER_ID}:{base.USER_ID}",
     )
-    archive.write_image(target, reference(name), ensure_layers(name, progress), config)
+    return archive.Image(reference, [base.layer(), _own_layer(name, reference)], config)
+
+
+def _own_layer(name: str, reference: str) -> Path:
+    return cache.runtime_dir() / f"image-{name}-{reference.rpartition(':')[2]}.tar"
 
 
 def _recipes() -> dict[str, Recipe]:
