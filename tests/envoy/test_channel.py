@@ -1,0 +1,229 @@
+"""The external channel: what it sees, what stands in for what, and what a caller is told."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.envoy.edge import Edge
+from tests.envoy.gateway import Authority, Gateway, fake_key
+from tests.envoy.stacks import MODEL, stack
+from tests.envoy.test_inbound import ASK, CHAT, wait_for
+from tests.envoy.upstream import Upstream
+
+TWIN = {"alias": "moe-expert-a", "modelName": "MiniMax-M2.5", "inCluster": "chat", "weight": 1.0}
+TWIN |= {"maxTokens": 4096, "temperature": 0.7, "chipAffinity": ["ascend"]}
+
+
+@dataclass
+class World:
+    """A gateway with routers of `chat` behind it and a channel outside."""
+
+    gateway: Gateway
+    router: Upstream
+    channel: Upstream
+    edge: Edge
+    key: str
+
+    def ask(self, model: str = "chat", **more: Any) -> httpx.Response:
+        with self.gateway.client() as client:
+            return client.post(CHAT, json={**ASK, "model": model, **more})
+
+
+@pytest.fixture
+def world(start: Callable[..., Any], tmp_path: Path) -> Callable[..., World]:
+    """Builds a world; `channel` are settings of the channel, other arguments groups of the stack."""
+
+    def build(channel: dict[str, Any] | None = None, host: str = "localhost", **groups: Any) -> World:
+        authority = Authority(tmp_path)
+        router, outside = start(Upstream("router")), start(Upstream("channel"))
+        edge = start(Edge(tmp_path / "edge", outside, authority, host))
+        groups.setdefault("channelModels", {"models": [TWIN], "fallback": {"order": ["moe-expert-a"]}})
+        settings = stack(channel={"baseUrl": edge.base_url, **(channel or {})}, **groups)
+        upstreams = {model.name: router.port for model in settings.models}
+        gateway = Gateway(settings, tmp_path / "gateway", upstreams, trusted_ca=authority.file)
+        key = fake_key()
+        gateway.channel.write({"out": key})
+        return World(start(gateway), router, outside, edge, key)
+
+    return build
+
+
+def test_a_model_of_the_channel_is_reached_with_the_channels_key_and_nothing_of_the_caller(world):
+    this = world(
+        models=({**MODEL, "name": "other"},),
+        channelModels={"models": [{**TWIN, "inCluster": None}], "fallback": {"order": []}},
+    )
+    with this.gateway.client() as client:
+        answer = client.post(
+            CHAT, json={**ASK, "model": "MiniMax-M2.5"},
+            headers={"x-api-key": this.gateway.key, "cookie": "a=b", "x-forwarded-for": "10.9.9.9", "openai-organization": "mine"},
+        )  # fmt: skip
+    assert answer.status_code == 200
+    assert answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+    seen = this.channel.seen[0]
+    assert seen.path == "/api/v1/chat/completions"
+    assert seen.headers["authorization"] == f"Bearer {this.key}"
+    assert seen.headers["host"] == "localhost"
+    assert seen.headers["x-edge-protocol"] == "HTTP/2"
+    assert seen.headers["x-edge-sni"] == "localhost"
+    own = {name for name in seen.headers if name.startswith(("x-moonstack", "x-forwarded-for-", "openai-"))}
+    assert not own and not {"cookie", "x-api-key"} & seen.headers.keys()
+    assert "10.9.9.9" not in json.dumps(seen.headers)
+    assert this.gateway.key not in json.dumps(seen.headers)
+    assert not this.router.seen
+
+
+@pytest.mark.parametrize("fault", [429, 500, 502, 503, 504])
+def test_a_failing_cluster_is_tried_twice_then_the_channel_serves_the_same_model(world, fault: int):
+    this = world()
+    this.router.fault = fault
+    answer = this.ask()
+    assert answer.status_code == 200
+    assert answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+    assert len(this.router.seen) == 2 and len(this.channel.seen) == 1
+    assert this.channel.seen[0].json["model"] == "MiniMax-M2.5"
+    assert all("authorization" not in seen.headers for seen in this.router.seen)
+
+
+def test_a_refusing_cluster_is_left_for_the_channel(world):
+    this = world()
+    this.router.stop()
+    answer = this.ask()
+    assert answer.status_code == 200 and answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+
+
+def test_a_cluster_without_workers_is_left_for_the_channel_at_once(world):
+    this = world(channel={"chip": {"healthCheckIntervalSeconds": 1}})
+    this.router.ready = False
+    wait_for(lambda: this.ask().headers["x-moonstack-served-by"].startswith("channel/"))
+    this.router.seen.clear()
+    assert this.ask().status_code == 200
+    assert not this.router.seen
+
+
+def test_a_hanging_stream_is_given_up_before_its_first_byte(world):
+    this = world(gateway={"firstByteSeconds": 1}, channel={"readTimeoutMs": 1000})
+    this.router.fault = "hang"
+    answer = this.ask(stream=True)
+    assert "channel-3" in answer.text and "[DONE]" in answer.text
+    assert answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+
+
+def test_a_slow_answer_that_is_not_streamed_is_waited_for_and_not_paid_twice(world):
+    this = world(gateway={"firstByteSeconds": 1}, channel={"readTimeoutMs": 1000})
+    this.router.delay = 2.5
+    answer = this.ask()
+    assert answer.headers["x-moonstack-served-by"] == "cluster/chat"
+    assert len(this.router.seen) == 1 and not this.channel.seen
+
+
+def test_a_stream_that_breaks_after_its_first_byte_is_never_started_again(world):
+    this = world()
+    this.router.fault = "cut"
+    with pytest.raises(httpx.RemoteProtocolError):
+        this.ask(stream=True)
+    assert len(this.router.seen) == 1 and not this.channel.seen
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_a_callers_mistake_is_returned_as_it_is(world, status: int):
+    this = world()
+    this.router.fault = status
+    assert this.ask().status_code == status
+    assert len(this.router.seen) == 1 and not this.channel.seen
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_the_channels_refusal_of_our_key_is_502_for_the_caller(world, status: int):
+    this = world()
+    this.router.fault, this.channel.fault = 503, status
+    assert this.ask().status_code == 502
+
+
+def test_the_channels_429_reaches_the_caller_and_is_not_tried_again(world):
+    this = world()
+    this.channel.fault = 429
+    answer = this.ask("moe-expert-a")
+    assert this.ask("chat").status_code == 200
+    assert answer.status_code == 200
+    this.router.fault = 503
+    answer = this.ask()
+    assert answer.status_code == 429
+    assert len(this.channel.seen) == 1
+    assert "x-envoy-ratelimited" not in answer.headers
+
+
+def test_without_a_key_the_channel_is_502_and_nothing_leaves(world):
+    this = world()
+    this.router.fault = 503
+    this.gateway.channel.write({"out": ""})
+    wait_for(lambda: this.ask().status_code == 502)
+    this.channel.seen.clear()
+    answer = this.ask()
+    assert answer.json()["error"]["code"] == "channel_unavailable"
+    assert not this.channel.seen
+
+
+def test_a_certificate_for_another_host_is_not_accepted(world):
+    this = world(host="elsewhere")
+    this.router.fault = 503
+    assert this.ask().status_code == 503
+    assert not this.channel.seen
+
+
+def test_with_fallback_switched_off_the_channel_is_not_tried(world):
+    this = world(channelModels={"models": [TWIN], "fallback": {"enabled": False, "order": []}})
+    this.router.fault = 503
+    assert this.ask().status_code == 503
+    assert len(this.router.seen) == 3 and not this.channel.seen
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_max_attempts_counts_all_attempts(world, attempts: int):
+    this = world(channel={"retry": {"maxAttempts": attempts, "backoffBaseMs": 5, "backoffMaxMs": 10}})
+    this.router.fault = this.channel.fault = 500
+    assert this.ask().status_code == 500
+    assert len(this.router.seen) + len(this.channel.seen) == attempts
+
+
+def test_only_the_listed_statuses_are_tried_again(world):
+    this = world(channel={"retry": {"retryOnStatus": [503]}})
+    this.router.fault = 500
+    assert this.ask().status_code == 500
+    assert len(this.router.seen) == 1
+
+
+def test_the_channels_limit_is_a_pods_own_and_its_429_says_so(world):
+    this = world(
+        models=({**MODEL, "name": "other"},),
+        channel={"ratelimit": {"qpsPerPod": 5, "burst": 8}},
+        channelModels={"models": [{**TWIN, "inCluster": None}], "fallback": {"order": []}},
+    )
+    answers = [this.ask("MiniMax-M2.5") for _ in range(20)]
+    served = [answer for answer in answers if answer.status_code == 200]
+    assert 8 <= len(served) <= 12
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert len(this.channel.seen) == len(served)
+
+
+def test_the_model_is_renamed_byte_for_byte(world):
+    this = world()
+    this.router.fault = 503
+    body = b'{"n":9223372036854775807, "metadata":{"model":"chat"},\n"model" : "chat","f":1.0,"u":"\\u00e9"}'
+    with this.gateway.client() as client:
+        assert client.post(CHAT, content=body).status_code == 200
+    assert this.channel.seen[0].body == body.replace(b': "chat",', b': "MiniMax-M2.5",')
+    assert int(this.channel.seen[0].headers["content-length"]) == len(this.channel.seen[0].body)
+
+
+def test_other_paths_than_chat_stay_inside_the_cluster(world):
+    this = world()
+    this.router.fault = 503
+    with this.gateway.client() as client:
+        assert client.post("/v1/embeddings", json=ASK).status_code == 503
+    assert not this.channel.seen
