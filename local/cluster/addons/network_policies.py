@@ -10,6 +10,7 @@ from local.cluster.layout import NODE, SERVICE_RANGE, Layout
 from local.cluster.processes import Service
 
 _TOOL = "kube-router"
+_CHAINS = ("KUBE-ROUTER-", "KUBE-POD-FW-", "KUBE-NWPLCY-")
 
 
 def _service(layout: Layout) -> Service:
@@ -27,8 +28,17 @@ def _service(layout: Layout) -> Service:
 
 
 def _clean(layout: Layout, api: Api) -> None:
-    command = [*namespaces.enter_network(layout), str(tools.path(_TOOL)), "--cleanup-config"]
-    subprocess.run(command, capture_output=True, check=False)
+    """Take out kube-router's chains and sets; its own --cleanup-config ends in a panic and leaves them."""
+    inside = namespaces.enter_network(layout)
+    for family in ("iptables", "ip6tables"):
+        saved = subprocess.run(
+            [*inside, f"{family}-save", "--table", "filter"], capture_output=True, text=True, check=True
+        )
+        kept = "".join(line for line in saved.stdout.splitlines(True) if not any(chain in line for chain in _CHAINS))
+        subprocess.run([*inside, f"{family}-restore", "--table", "filter"], input=kept, text=True, check=True)
+    sets = subprocess.run([*inside, "ipset", "list", "-name"], capture_output=True, text=True, check=True)
+    for name in sets.stdout.split():
+        subprocess.run([*inside, "ipset", "destroy", name], capture_output=True, check=False)
 
 
 NETWORK_POLICIES = Addon(
