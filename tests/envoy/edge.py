@@ -80,6 +80,9 @@ class Edge:
         listener = {
             "name": "edge",
             "address": socket("127.0.0.1", self.port),
+            "listener_filters": [
+                extension("tls", "extensions.filters.listener.tls_inspector.v3.TlsInspector"),
+            ],
             "filter_chains": [{"transport_socket": tls, "filters": [manager]}],
         }
         endpoints = [{"endpoint": {"address": socket("127.0.0.1", upstream.port)}}]

@@ -138,7 +138,8 @@ def test_every_other_path_is_404_and_reaches_nobody(gateway: Gateway, router: Up
     "body",
     [
         b"", b"{}", b"[]", b"null", b'"chat"', b'{"model":1}', b'{"model":null}', b'{"model":["chat"]}', b'{"model":{"model":"chat"}}',
-        b'{"model":"chat","model":"chat"}', b'{"model":"x","model":"chat"}', b'{"mod\\u0065l":"x","model":"chat"}', b'{"model":"ch\\u0061t"}',
+        b'{"model":"chat","model":"chat"}', b'{"model":"x","model":"chat"}', b'{"mod\\u0065l":"x","model":"chat"}',
+        b'{"model":"ch\\u0061t"}',
         b'{"messages":[{"model":"chat"}]}', b'{"metadata":{"model":"chat"}}',
         b'[{"model":"chat"}]', b'{"model":"chat"', b'{"model":"chat}',
         b'{"model":"chat"}{"model":"chat"}', b'{"model":"chat"}}', b'{"model":"chat","x":[}', b"model=chat", b'\xff\xfe{"model":"chat"}',
