@@ -6,7 +6,6 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import Context
-from rules import labels
 from settings.node_pools import NodePoolSettings
 
 FIELD_MANAGER = "moonstack-node-pool"
@@ -34,17 +33,6 @@ class NodePool(pulumi.ComponentResource):
 
     def _create_patch(self, args: NodePoolSettings, node: str, context: Context) -> kubernetes.core.v1.NodePatch:
         metadata = kubernetes.meta.v1.ObjectMetaPatchArgs(
-            name=node, labels=node_labels(args), annotations={"pulumi.com/patchFieldManager": FIELD_MANAGER}
+            name=node, labels=args.node_labels(), annotations={"pulumi.com/patchFieldManager": FIELD_MANAGER}
         )
         return kubernetes.core.v1.NodePatch(f"{args.name}-{node}", metadata=metadata, opts=context.opts(self))
-
-
-def node_labels(pool: NodePoolSettings) -> dict[str, str]:
-    """The labels that Moonstack writes on (or, in mode existing, expects of) the pool's nodes."""
-    nvlink = {labels.NODE_NVLINK: "true"} if pool.nvlink else {}
-    return {labels.NODE_POOL: pool.pool_label, labels.CHIP: pool.chip, labels.POOL: pool.name} | nvlink
-
-
-def node_selector(pool: NodePoolSettings) -> dict[str, str]:
-    """What every pod on this pool selects: the pool's labels and its architecture."""
-    return node_labels(pool) | {labels.ARCH: pool.arch}

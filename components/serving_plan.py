@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from components.engine_launch import engine_launch
 from components.kv_store import KvStoreArgs, store_digest
-from components.node_pool import node_selector
 from components.pods.engine import EngineBuild, EnginePod, engine_spec
 from components.weights import pod_weights
 from rules import labels, names
 from rules.chips import CHIPS, ChipProfile, engine_chip
 from rules.kv_transport import store_protocol
+from settings.autoscaling import Role
 from settings.capacity_plan import load_seconds
 from settings.local_runtime import LocalRuntime
 from settings.models import ModelSettings, RoleSettings
@@ -26,7 +27,7 @@ class EnginePlan:
 
     name: str
     model: ModelSettings
-    role: str
+    role: Role
     placement: RoleSettings
     pool: NodePoolSettings
     pod: EnginePod
@@ -75,13 +76,13 @@ def _plan(
         weights=weights,
         store=store.name,
         load_seconds=load_seconds(model, chip),
-        node_selector=node_selector(pool),
-        tolerations=tuple(t.model_dump(exclude_none=True) for t in pool.tolerations),
+        node_selector=pool.node_selector(),
+        tolerations=tuple(taint.toleration() for taint in pool.tolerations),
     )
     return EnginePlan(
         name=name,
         model=model,
-        role=role,
+        role=cast(Role, role),
         placement=placement,
         pool=pool,
         pod=pod,

@@ -39,6 +39,41 @@ class Workspace:
         """Run a Pulumi command on the stack with its output to the user; returns the exit code."""
         return subprocess.run(self._command(arguments), cwd=self.folder, env=self._full(), check=False).returncode
 
+    def preview(self) -> dict[str, Any]:
+        """The stack's preview as Pulumi's JSON. Raises LocalError with its errors alone."""
+        done = subprocess.run(
+            self._command(("preview", "--json")),
+            cwd=self.folder,
+            env=self._full(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = _json(done.stdout)
+        if done.returncode or found is None:
+            errors = [
+                each["message"] for each in (found or {}).get("diagnostics", ()) if each.get("severity") == "error"
+            ]
+            raise LocalError(f"pulumi preview: {' '.join(' '.join(errors or [done.stderr]).split())}")
+        return found
+
+    def run_quietly(self, *arguments: str) -> int:
+        """Run a Pulumi command whose output nobody needs; returns the exit code."""
+        command = self._command(arguments)
+        return subprocess.run(command, cwd=self.folder, env=self._full(), capture_output=True, check=False).returncode
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a Pulumi command whose output is read by the caller; the process leads a group of its own."""
+        return subprocess.Popen(
+            self._command(arguments),
+            cwd=self.folder,
+            env=self._full(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
     def output(self, *arguments: str) -> str:
         """What a Pulumi command on the stack prints. Raises LocalError with what it said."""
         done = subprocess.run(
@@ -121,6 +156,13 @@ def write_secret_once(path: Path, value: str) -> None:
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as target:
         target.write(value)
     partial.rename(path)
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
 
 
 def _known_stacks(here: Workspace) -> list[str]:

@@ -20,6 +20,8 @@ class KthenaSettings(Group):
     """Highest tier of Volcano's HyperNode tree that a group may span; needs Volcano."""
     recovery: Literal["RoleRecreate", "ServingGroupRecreate", "None"] = "ServingGroupRecreate"
     """ServingGroupRecreate: peers of a restarted pod keep stale transfer state (vllm-project/vllm#49238)."""
+    wait: bool = Field(default=True, alias="await")
+    """Whether a deployment counts as done only once Kthena says that the engines are available."""
     timeout_seconds: int = Field(default=300, ge=1, le=86_400)
     """trafficPolicy.timeout; 0.4 stores and ignores it."""
     retry_attempts: int = Field(default=3, ge=0, le=10)

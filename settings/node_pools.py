@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from rules import labels
 from rules.chips import Arch
 from settings.base import DnsLabel, Group, Quantity
 
@@ -14,6 +15,23 @@ class Toleration(Group):
     key: str
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+    def toleration(self) -> dict[str, str]:
+        """As a pod tolerates it; without a value, whatever value the taint has."""
+        match = {"operator": "Exists"} if self.value is None else {"operator": "Equal", "value": self.value}
+        return {"key": self.key, **match, "effect": self.effect}
+
+    def taint(self) -> dict[str, str]:
+        """As a node carries it."""
+        return {"key": self.key, "value": self.value or "", "effect": self.effect}
+
+
+class NodeClassRef(Group):
+    """Karpenter's node class of the cloud, which says what machines it may start."""
+
+    group: str = Field(min_length=1)
+    kind: str = Field(min_length=1)
+    name: DnsLabel
 
 
 class NodePoolSettings(Group):
@@ -37,10 +55,24 @@ class NodePoolSettings(Group):
     """Value of the node label `gpu.pool`."""
     nvlink: bool = False
     """Whether the node label `gpu.topology/nvlink: "true"` is set (or required)."""
-    node_class_ref: dict[str, str] | None = None
-    """group, kind and name of Karpenter's node class, for mode karpenter."""
+    node_class_ref: NodeClassRef | None = None
+    """For mode karpenter."""
     topology_key: str | None = None
     """Node label that groups nodes which are near each other; a PD group is kept within one value."""
     tolerations: tuple[Toleration, ...] = ()
     cost_per_chip_hour: float | None = Field(default=None, ge=0)
     """Yuan a chip and hour; the chip profile's figure when not given."""
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes) or self.count
+
+    def node_labels(self) -> dict[str, str]:
+        """The labels that Moonstack writes on (or, in mode existing, expects of) the pool's nodes."""
+        nvlink = {labels.NODE_NVLINK: "true"} if self.nvlink else {}
+        return {labels.NODE_POOL: self.pool_label, labels.CHIP: self.chip, labels.POOL: self.name} | nvlink
+
+    def node_selector(self) -> dict[str, str]:
+        """What every pod on this pool selects: the pool's labels and its architecture."""
+        return self.node_labels() | {labels.ARCH: self.arch}

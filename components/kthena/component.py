@@ -63,7 +63,8 @@ class KthenaServing(pulumi.ComponentResource):
 
     def _create_serving(self, args: KthenaServingArgs, context: Context) -> pulumi.CustomResource:
         manifest = model_serving(args.model, args.engines, args.kthena, context).manifest()
-        manifest["metadata"]["annotations"] = WAIT_FOR
+        if args.kthena.wait:
+            manifest["metadata"]["annotations"] = WAIT_FOR
         roles = range(len(args.engines))
         owned = [f"spec.template.roles[{index}].replicas" for index in roles] if args.scaling else []
         seconds = f"{_await_seconds(args)}s"

@@ -48,11 +48,11 @@ class Api:
         """The object or list at a path."""
         return self._send("GET", path, params=parameters).json()
 
-    def apply(self, document: Object) -> dict[str, Any]:
-        """Server-side apply of one object, taking over fields that someone else set."""
+    def apply(self, document: Object, path: str | None = None) -> dict[str, Any]:
+        """Server-side apply of one object, taking over fields that someone else set; `path` for kinds that aren't known here."""
         parameters = {"fieldManager": FIELD_MANAGER, "force": "true"}
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        path = _path(document)
+        path = path or _path(document)
         return self._send("PATCH", path, content=json.dumps(document), headers=headers, params=parameters).json()
 
     def patch(self, path: str, document: Object) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""`python -m local render` and `python -m local rehearse`."""
+
+import json as to_json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from local.progress import Progress
+from local.rehearse.rehearse import rehearse as play
+from local.rehearse.render import render as write
+from local.rehearse.report import Report
+
+Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(render)
+    app.command()(rehearse)
+
+
+def render(
+    stack: Stack = "prod",
+    out: Annotated[Path, typer.Option(help="A new folder, or one of an earlier rendering.")] = Path("rendered"),
+) -> None:
+    """Write every object of a stack as YAML; nothing is applied and no cluster is asked."""
+    written = write(stack, out)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{len(written)} objects of {stack} in {out}")
+
+
+def rehearse(
+    stack: Stack = "prod",
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Apply a stack to simulated nodes of its pools' shape and say where the real scheduler put every pod."""
+    report = play(stack, Progress())
+    if json:
+        sys.stdout.write(to_json.dumps(report.document(), indent=2) + "\n")
+    else:
+        show(report, Console(highlight=False, soft_wrap=True))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def show(report: Report, out: Console) -> None:
+    """The report for people."""
+    table = Table("pool", "nodes", "chips", "used", "free", "pods", "more pods that fit", "yuan an hour", box=None)
+    for pool in report.pools:
+        surge = f"{pool.surge} × {pool.largest_pod}" if pool.largest_pod else ""
+        figures = (pool.nodes, pool.chips, pool.used, pool.free, pool.pods, surge, f"{pool.cost_per_hour:,.0f}")
+        table.add_row(pool.pool, *map(str, figures))
+    out.print(table)
+    out.print(
+        f"{report.placed} of {report.pods} pods placed in {report.seconds:.0f} s; {report.cost_per_hour:,.0f} yuan an hour"
+    )
+    if report.expanded:
+        out.print("pods of ModelServings were made by the rehearsal: Kthena's controller is not in this cluster")
+    for pool in report.pools:
+        if pool.missing:
+            out.print(f"pool {pool.pool} lacks {pool.missing} chips: raise its count, or lower replicas", markup=False)
+    for pod in report.unplaced:
+        out.print(
+            f"  not placed: {pod.pod} ({pod.chips} chips on {pod.pool or 'any node'}): {pod.reason}", markup=False
+        )

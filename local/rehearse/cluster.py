@@ -1,0 +1,102 @@
+"""What a rehearsal puts into the local cluster before and beside Pulumi, and takes away again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from local.cluster.addons import kwok
+from local.cluster.addons.kwok import SimulatedPool, simulate_nodes
+from local.cluster.api import Api, wait_until
+from local.cluster.layout import NODE
+from local.errors import LocalError
+from local.rehearse.crds import custom_resources
+from local.rehearse.overrides import NAMESPACE
+from settings.settings import Settings
+
+GONE_SECONDS = 120.0
+
+
+@contextmanager
+def stage(api: Api, pools: list[SimulatedPool], settings: Settings) -> Iterator[None]:
+    """Simulated nodes and the CRDs that the stack needs; the real node takes no new pods meanwhile. All undone at the end."""
+    crds = custom_resources(settings)
+    _cordon(api, True)
+    try:
+        for document in crds:
+            api.apply(
+                document, f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
+            )
+        simulate_nodes(api, pools)
+        wait_until(lambda: _all_ready(api, pools), "the simulated nodes' readiness", 60.0)
+        yield
+    finally:
+        remove_namespace(api)
+        for pool in pools:
+            kwok.remove_simulated_nodes(api, pool.name)
+        _cordon(api, False)
+
+
+def provide_volumes(api: Api, settings: Settings) -> None:
+    """Static volumes for the claims that hold weights: production has them, the local cluster has no storage."""
+    for claim in sorted(claims(settings)):
+        name = f"{NAMESPACE}-{claim}"
+        spec = {"accessModes": ["ReadOnlyMany"], "storageClassName": ""}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name, "labels": {"moonstack.dev/rehearsal": "true"}},
+            "spec": {**spec, "capacity": {"storage": "1Ti"}, "hostPath": {"path": "/var/empty"}},
+        }
+        wanted = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim, "namespace": NAMESPACE},
+            "spec": {**spec, "volumeName": name, "resources": {"requests": {"storage": "1Ti"}}},
+        }
+        api.apply(volume, f"/api/v1/persistentvolumes/{name}")
+        api.apply(wanted, f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/{claim}")
+
+
+def claims(settings: Settings) -> set[str]:
+    """Claims that models mount their weights from."""
+    return {model.weights.location.partition("/")[0] for model in settings.models if model.weights.source == "pvc"}
+
+
+def remove_namespace(api: Api) -> None:
+    """Delete the rehearsal's namespace and volumes, and wait until they are gone."""
+    path = f"/api/v1/namespaces/{NAMESPACE}"
+    api.delete(path)
+    api.delete("/api/v1/persistentvolumes", labelSelector="moonstack.dev/rehearsal=true")
+    wait_until(lambda: not exists(api, path), f"the end of namespace {NAMESPACE}", GONE_SECONDS)
+
+
+def exists(api: Api, path: str) -> bool:
+    """Whether there is an object at a path."""
+    try:
+        api.get(path)
+    except LocalError:
+        return False
+    return True
+
+
+def items(api: Api, path: str) -> list[dict[str, Any]]:
+    """The objects of a list, none if its kind isn't served."""
+    try:
+        return api.get(path)["items"]
+    except LocalError:
+        return []
+
+
+def _cordon(api: Api, unschedulable: bool) -> None:
+    api.patch(f"/api/v1/nodes/{NODE}", {"spec": {"unschedulable": unschedulable or None}})
+
+
+def _all_ready(api: Api, pools: list[SimulatedPool]) -> bool:
+    wanted = sum(pool.count for pool in pools)
+    nodes = api.get("/api/v1/nodes", labelSelector=f"{kwok.SIMULATED}=true")["items"]
+    ready = [
+        node
+        for node in nodes
+        if any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ()))
+    ]
+    return len(ready) >= wanted

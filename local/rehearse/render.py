@@ -1,0 +1,61 @@
+"""A stack's objects as YAML, one file an object: what Pulumi would apply, read from its own preview."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.errors import LocalError
+from local.workspace import offline
+
+OFFLINE = {"MOONSTACK_OFFLINE": "1", "PULUMI_OPTION_POLICY_PACK": ""}
+"""Placeholder keys are accepted; `make preview` is where the policies judge."""
+CLUSTER_SCOPED = "_cluster"
+_HIDDEN = "[secret]"
+
+
+def render(stack: str, folder: Path) -> list[Path]:
+    """Write the objects of a stack to `<kind>.<namespace>.<name>.yaml`; files of an earlier rendering are replaced.
+
+    Nothing is applied, no cluster is asked, and no secret is written: the keys are placeholders. Raises LocalError.
+    """
+    manifests = stack_manifests(stack)
+    folder.mkdir(parents=True, exist_ok=True)
+    if foreign := [path.name for path in folder.iterdir() if path.suffix != ".yaml"]:
+        raise LocalError(f"{folder} holds other files ({foreign[0]}, …): give a new folder")
+    for path in folder.glob("*.yaml"):
+        path.unlink()
+    written = []
+    for manifest in manifests:
+        path = folder / file_name(manifest)
+        path.write_text(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=140))
+        written.append(path)
+    return sorted(written)
+
+
+def stack_manifests(stack: str, overrides: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Every Kubernetes object that the stack declares, from an offline preview."""
+    with offline(stack, overrides or {}, OFFLINE) as here:
+        return list(manifests_of(here.preview()["steps"]))
+
+
+def manifests_of(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The objects among a preview's steps; patches of nodes aren't objects of ours and stay out."""
+    for step in steps:
+        state = step.get("newState") or {}
+        kind = state.get("type", "")
+        if kind.startswith("kubernetes:") and not kind.endswith("Patch"):
+            yield _without_secrets(state["inputs"])
+
+
+def file_name(manifest: dict[str, Any]) -> str:
+    """`<kind>.<namespace>.<name>.yaml`, in lower case; `_cluster` stands for no namespace."""
+    metadata = manifest["metadata"]
+    return f"{manifest['kind'].lower()}.{metadata.get('namespace', CLUSTER_SCOPED)}.{metadata['name']}.yaml"
+
+
+def _without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
+    order = ("apiVersion", "kind", "metadata")
+    shown = {key: value for key, value in inputs.items() if value != _HIDDEN and not key.startswith("__")}
+    return {**{key: shown[key] for key in order}, **{key: value for key, value in shown.items() if key not in order}}
