@@ -16,7 +16,7 @@ def judge(rules: Iterable[Rule], objects: Sequence[Object], facts: Facts) -> lis
 def violations(rule: Rule, objects: Sequence[Object], facts: Facts) -> Iterator[Violation]:
     """What one rule says; where it can't tell because of an unknown value, an advisory note."""
     for finding in _findings(rule, objects, facts):
-        enforcement = "advisory" if finding.undecided else rule.enforcement(facts.environment)
+        enforcement = "advisory" if finding.undecided or finding.advice else rule.enforcement(facts.environment)
         yield Violation(
             rule.id,
             rule.severity,

@@ -27,7 +27,6 @@ class Facts:
 
     environment: str
     settings: Settings | None = None
-    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class Finding:
     message: str
     undecided: bool = False
     """True: not broken as far as is known; an unknown value keeps the rule from telling."""
+    advice: bool = False
+    """True: worth saying, and never a reason to stop."""
 
 
 ObjectCheck = Callable[[Object, Facts], Iterable[Finding]]

@@ -1,0 +1,95 @@
+"""The gateway's Envoy configuration: bounded waits and retries, and the external key where it belongs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from policies.objects import Object
+from policies.rule import Facts, Finding, Rule
+from policies.unknown import is_unknown
+
+RETRY_LIMIT: Final = 9
+"""Ten attempts in total, the largest that moonstack:channel.retry.maxAttempts takes."""
+_INJECTOR: Final = "envoy.extensions.filters.http.credential_injector.v3.CredentialInjector"
+_LISTENER: Final = "envoy.config.listener.v3.Listener"
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def bounded(one: Object, facts: Facts) -> Iterator[Finding]:
+    """Retries are few, and no route waits for ever: it has a timeout, or cuts off silence."""
+    for path, route in _mappings(one, "route"):
+        retries = route.get("retry_policy") or {}
+        if int(retries.get("num_retries", 1)) > RETRY_LIMIT:
+            yield Finding(
+                one, f"{path}.retry_policy.num_retries", f"more than {RETRY_LIMIT} retries multiply an outage's load"
+            )
+        silent = ("idle_timeout" in route, "per_try_idle_timeout" in retries, "per_try_timeout" in retries)
+        if route.get("timeout") in (None, "0s") and not any(silent):
+            yield Finding(one, path, "waits for ever; set timeout or idle_timeout")
+
+
+def external_key_outside_only(one: Object, facts: Facts) -> Iterator[Finding]:
+    """The channel's key is added on the channel's internal listener alone: elsewhere it could reach an engine (envoyproxy/envoy#29318)."""
+    for file, document in _documents(one):
+        yield from _injectors(one, document, f"data[{file}]", inside=False)
+
+
+def _injectors(one: Object, value: Any, path: str, *, inside: bool) -> Iterator[Finding]:
+    if isinstance(value, Mapping):
+        if str(value.get("@type", "")).endswith(_LISTENER) or "filter_chains" in value:
+            inside = "internal_listener" in value
+        if str(value.get("@type", "")).endswith(_INJECTOR) and not inside:
+            yield Finding(
+                one, path, "adds the external key on a listener that engines are reached by; move it to the channel's"
+            )
+        for key, item in value.items():
+            yield from _injectors(one, item, f"{path}.{key}", inside=inside)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, item in enumerate(value):
+            yield from _injectors(one, item, f"{path}[{index}]", inside=inside)
+
+
+def _mappings(one: Object, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for file, document in _documents(one):
+        yield from _named(document, name, f"data[{file}]")
+
+
+def _named(value: Any, name: str, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == name and isinstance(item, Mapping):
+                yield f"{path}.{key}", item
+            yield from _named(item, name, f"{path}.{key}")
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, item in enumerate(value):
+            yield from _named(item, name, f"{path}[{index}]")
+
+
+def _documents(one: Object) -> Iterator[tuple[str, Any]]:
+    """Files of a ConfigMap that are Envoy's: they name its types."""
+    data = one.body.get("data") if one.kind == "ConfigMap" else None
+    for file, text in (data or {}).items():
+        if not is_unknown(text) and "type.googleapis.com/envoy." in text:
+            try:
+                yield file, yaml.load(text, Loader=_LOADER)
+            except yaml.YAMLError:
+                continue
+
+
+RULES: Final = (
+    Rule(
+        id="envoy-bounded",
+        concern="network",
+        severity="medium",
+        description="Timeouts and retries of the gateway's routes are bounded.",
+        each=bounded,
+    ),
+    Rule(
+        id="external-key-outside",
+        concern="network",
+        severity="critical",
+        description="The external channel's key is added on the channel's own listener alone.",
+        each=external_key_outside_only,
+    ),
+)

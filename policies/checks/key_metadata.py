@@ -1,0 +1,96 @@
+"""A key's Secret says what it is for, for whom, where, and until when."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, get_args
+
+from policies.objects import Object
+from policies.rule import Facts, Finding, Rule, guarded
+from policies.unknown import is_unknown, text
+from rules import labels
+from settings.keys import Purpose
+
+WARNING: Final = timedelta(days=14)
+PURPOSES: Final = (*get_args(Purpose), "channel")
+"""`channel` is the purpose of the Secret that bundles all outbound keys for the gateway."""
+
+
+def says_what_it_is(one: Object, facts: Facts) -> Iterator[Finding]:
+    """A key's Secret carries purpose, environment and consumer, and in prod its versions carry their expiry."""
+    if not _holds_keys(one):
+        return
+    purpose = one.labels.get(labels.PURPOSE)
+    if is_unknown(purpose):
+        yield Finding(one, f'metadata.labels["{labels.PURPOSE}"]', "unknown until up", undecided=True)
+    elif purpose not in PURPOSES:
+        yield Finding(one, f'metadata.labels["{labels.PURPOSE}"]', f"must be one of: {', '.join(PURPOSES)}")
+    for label in (labels.ENVIRONMENT, labels.CONSUMER):
+        if label not in one.labels:
+            yield Finding(one, f'metadata.labels["{label}"]', "is missing; say where the key belongs and who reads it")
+    if labels.KEY_ID in one.labels and labels.EXPIRES not in one.annotations and facts.environment == "prod":
+        yield Finding(one, f'metadata.annotations["{labels.EXPIRES}"]', "is missing; every key of prod ends some day")
+
+
+def expires_in_time(one: Object, facts: Facts) -> Iterator[Finding]:
+    """A key that ends within 14 days is announced; one that has ended is refused."""
+    if labels.EXPIRES not in one.annotations or one.kind != "Secret":
+        return
+    path, key_id = f'metadata.annotations["{labels.EXPIRES}"]', text(one.labels.get(labels.KEY_ID)) or one.name
+    try:
+        end = datetime.fromisoformat(text(one.annotations[labels.EXPIRES]))
+    except ValueError:
+        yield Finding(one, path, "is no ISO 8601 time")
+        return
+    left = (end if end.tzinfo else end.replace(tzinfo=UTC)) - datetime.now(UTC)
+    if left <= timedelta(0):
+        yield Finding(one, path, f"key {key_id} has expired; make rotate ID={key_id}")
+    elif left <= WARNING:
+        yield Finding(one, path, f"key {key_id} expires in {left.days} days; make rotate ID={key_id}", advice=True)
+
+
+def environments_agree(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
+    """The environment of Secret, namespace and stack is one (A7)."""
+    namespaces = {one.name: one for one in objects if one.kind == "Namespace" and labels.ENVIRONMENT in one.labels}
+    for one in objects:
+        if one.kind in ("Secret", "Namespace") and labels.ENVIRONMENT in one.labels:
+            yield from guarded(_disagreement(one, namespaces.get(one.namespace), facts), one)
+
+
+def _disagreement(one: Object, namespace: Object | None, facts: Facts) -> Iterator[Finding]:
+    own = text(one.labels[labels.ENVIRONMENT])
+    path = f'metadata.labels["{labels.ENVIRONMENT}"]'
+    if facts.settings is not None and own != facts.environment:
+        yield Finding(
+            one, path, f"is {own} in a stack of environment {facts.environment}; use a key of {facts.environment}"
+        )
+    if namespace is not None and (theirs := text(namespace.labels[labels.ENVIRONMENT])) != own:
+        yield Finding(one, path, f"is {own} in namespace {namespace.name} of environment {theirs}")
+
+
+def _holds_keys(one: Object) -> bool:
+    return one.kind == "Secret" and bool({labels.KEY_ID, labels.PURPOSE, labels.KEY_STAGE} & set(one.labels))
+
+
+RULES: Final = (
+    Rule(
+        id="key-metadata",
+        concern="key-hygiene",
+        severity="high",
+        description="A key's Secret carries purpose, environment, consumer, and in prod the key's end.",
+        each=says_what_it_is,
+    ),
+    Rule(
+        id="key-expiry",
+        concern="key-hygiene",
+        severity="high",
+        description="No key has expired; one that expires within 14 days is announced.",
+        each=expires_in_time,
+    ),
+    Rule(
+        id="key-environment",
+        concern="key-hygiene",
+        severity="critical",
+        description="The environment of a key, its namespace and the stack is one.",
+        all=environments_agree,
+    ),
+)
