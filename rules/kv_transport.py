@@ -15,6 +15,7 @@ MOONCAKE_RPC_PORTS: Final = range(15_000, 17_001)
 NODE_PORTS: Final = range(30_000, 32_768)
 SEGMENT_STEP: Final = 2**30
 """Ascend's store takes segments in whole GiB."""
+_TRANSFER_TIMEOUTS: Final = frozenset({"ASCEND_CONNECT_TIMEOUT", "ASCEND_TRANSFER_TIMEOUT"})
 ENGINE_FLOOR: Final = 2 * 2**30
 """Host memory of an engine without its segments and transfer buffer: 2.8 GB measured with a KV space of 1 GB, 1.7 without."""
 
@@ -88,3 +89,16 @@ def segment_is_whole(segment: str, protocol: Protocol) -> list[Problem]:
     if protocol != "ascend" or (to_bytes(segment) and to_bytes(segment) % SEGMENT_STEP == 0):
         return []
     return [Problem("kvStore.segment", segment, "the Ascend transport takes whole GiB only", "use a multiple of 1Gi")]
+
+
+def lease_outlives_transfers(lease_ms: int, chip: ChipProfile) -> list[Problem]:
+    """A lease that ends during a transfer fails the read: it must exceed the chip's connect and transfer timeouts.
+
+    Source: vllm-ascend's KV pool guide (`default_kv_lease_ttl`).
+    """
+    timeouts = {name: int(value) for name, value in chip.environment.items() if name in _TRANSFER_TIMEOUTS}
+    longest = max(timeouts, key=lambda name: timeouts[name], default=None)
+    if longest is None or lease_ms > timeouts[longest]:
+        return []
+    limit = f"must exceed {longest} of {chip.title}, {timeouts[longest]} ms"
+    return [Problem("kvStore.leaseTtlMs", lease_ms, limit, f"use {timeouts[longest] + 1000} or more")]

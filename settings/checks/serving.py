@@ -87,8 +87,8 @@ def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
     return problems
 
 
-def protocol_is_spoken(settings: "Settings") -> list[Problem]:
-    """Some engine speaks the preferred transport of the store; the others take their own, with a master each."""
+def store_suits_its_chips(settings: "Settings") -> list[Problem]:
+    """Some engine speaks the store's preferred transport (the others take their own), and leases outlive every transfer."""
     store = settings.kv_store
     chips = {
         chip.id: chip
@@ -96,7 +96,10 @@ def protocol_is_spoken(settings: "Settings") -> list[Problem]:
         for chip in (engine_chip(each.member.chip.id, model.engine.build) for each in placed(settings, index))
         if connectors.joins_store(model.connector, chip, store.enabled)
     }
-    return kv_transport.protocol_is_spoken("kvStore.protocol", store.protocol, list(chips.values()))
+    return [
+        *kv_transport.protocol_is_spoken("kvStore.protocol", store.protocol, list(chips.values())),
+        *(each for chip in chips.values() for each in kv_transport.lease_outlives_transfers(store.lease_ttl_ms, chip)),
+    ]
 
 
 def flags_are_free(settings: "Settings") -> list[Problem]:
@@ -115,5 +118,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     ports_are_free,
     memory_holds_the_segments,
     flags_are_free,
-    protocol_is_spoken,
+    store_suits_its_chips,
 )

@@ -38,7 +38,7 @@ _STACK: dict[str, Any] = {
             "decode": {"pool": "gpu", "replicas": 1, "chips": 1, "memory": "32Gi"},
         },
     ],
-    "kvStore": {"protocol": "ascend"},
+    "kvStore": {"protocol": "ascend", "leaseTtlMs": 11_000},
     "smoke": {"via": "port-forward"},
     "channel": {"enabled": False},
     "autoscaling": {"gateway": {"enabled": False}, "engines": {"enabled": False}},

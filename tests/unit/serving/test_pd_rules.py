@@ -170,6 +170,24 @@ def test_ascend_segments_are_whole_gibibytes():
     assert accepted(values)
 
 
+def test_a_lease_outlives_the_longest_transfer():
+    """vllm-ascend's KV pool guide: a lease below ASCEND_TRANSFER_TIMEOUT ends during the read."""
+    values = stack()
+    values["kvStore"]["leaseTtlMs"] = 10_000
+    assert refused(values, "kvStore.leaseTtlMs", "must exceed ASCEND", "10000 ms")
+    values["kvStore"]["leaseTtlMs"] = 10_001
+    assert accepted(values)
+
+
+def test_the_stores_transport_is_one_that_some_engine_speaks():
+    """vllm-ascend, mooncake_backend.py: any protocol but `ascend` raises on NPUs; upstream engines speak tcp and rdma."""
+    values = stack()
+    values["models"].pop(0)
+    assert refused(values, "kvStore.protocol", "NVIDIA H100 speak rdma, tcp")
+    values["kvStore"]["protocol"] = "tcp"
+    assert accepted(values)
+
+
 def test_a_store_connector_needs_the_store():
     """vllm-project/vllm, docs/features/mooncake_store_connector_usage.md: the engine exits without a master."""
     values = model(stack(), 1, connector="mooncake-store")
