@@ -69,6 +69,7 @@ def ensure(layout: Layout) -> None:
 
 def issue(layout: Layout, certificate: Certificate) -> None:
     """Make the certificate unless a good one is there, and its authority unless that is there."""
+    layout.pki.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not certificate_file(layout, certificate.authority).exists():
         _create_authority(layout, certificate.authority)
     if not _is_good(layout, certificate):
