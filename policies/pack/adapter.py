@@ -95,12 +95,12 @@ def _object(resource: Any) -> Object:
 
 
 def plain(value: Any) -> Any:
-    """The SDK's proxies as plain dicts and lists, with `UNKNOWN` where reading raises."""
+    """The SDK's proxies as plain dicts and lists, with `UNKNOWN` where reading raises; the engine sends 8000 as 8000.0."""
     if isinstance(value, Mapping):
         return {key: _read(value, key) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_read(value, index) for index in range(len(value))]
-    return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _read(container: Any, key: Any) -> Any:

@@ -29,12 +29,14 @@ def secret(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A registered input without its secret wrappers."""
+    """A registered input without its secret wrappers, and whole numbers as such: the engine sends 8000 as 8000.0."""
     if secret(value):
         return plain(value["value"])
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def holds_secret(value: Any) -> bool:
@@ -46,26 +48,32 @@ def holds_secret(value: Any) -> bool:
 
 
 def deploy(program: Callable[[Context], Any], *, preview: bool = False, environment: str = "dev") -> list[Registered]:
-    """Run a program to its end in an event loop of its own; what it raises is raised here."""
+    """Run a function that declares resources in a context; what it raises is raised here."""
+    return run(lambda: program(_context(environment)), preview=preview)
+
+
+def run(program: Callable[[], Any], *, preview: bool = False, stack: str = "test") -> list[Registered]:
+    """Run a whole program to its end, in an event loop of its own."""
     engine = _Engine()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        pulumi.runtime.set_mocks(engine, project="moonstack", stack="test", preview=preview)
-        pulumi.runtime.test(lambda: _within(program, environment))()
+        pulumi.runtime.set_mocks(engine, project="moonstack", stack=stack, preview=preview)
+        pulumi.runtime.test(lambda: _returning_nothing(program))()
     finally:
         loop.close()
         asyncio.set_event_loop(asyncio.new_event_loop())
     return engine.registered
 
 
-def _within(program: Callable[[Context], Any], environment: str) -> None:
+def _returning_nothing(program: Callable[[], Any]) -> None:
+    program()
+
+
+def _context(environment: str) -> Context:
     provider = kubernetes.Provider("cluster", cluster_identifier="test", kubeconfig="{}")
     images = {name: f"registry.test/{name}:1" for name in ("gateway", "router", "mooncake", "capacity", "engine-cpu")}
-    context = Context(
-        stack="test", environment=environment, namespace="moonstack-test", provider=provider, images=images
-    )
-    program(context)
+    return Context(stack="test", environment=environment, namespace="moonstack-test", provider=provider, images=images)
 
 
 class _Engine(pulumi.runtime.Mocks):
