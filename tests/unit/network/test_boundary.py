@@ -18,7 +18,7 @@ NAMESPACE = "llm"
 
 
 def stack(**groups: Any) -> Settings:
-    return Settings.from_mapping(dev() | groups)
+    return Settings.from_mapping(dev() | {"network": {}} | groups)
 
 
 def pod(part: str) -> dict[str, Any]:
