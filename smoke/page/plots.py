@@ -43,7 +43,7 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def lines(title: str, unit: str, series: Sequence[Line], height: int = 130, limit: float | None = None) -> str:
+def lines(title: str, series: Sequence[Line], height: int = 130, limit: float | None = None) -> str:
     """Series over seconds on one scale from 0, with a dashed line at `limit`."""
     points = [point for line in series for point in line.points]
     if not points:
@@ -57,7 +57,7 @@ def lines(title: str, unit: str, series: Sequence[Line], height: int = 130, limi
 
     parts = [_open(title, height)]
     parts.append(f'<path class="axis" d="M{left},6 V{floor} H{right}"/>')
-    parts.append(f'<text x="0" y="14">{top:.3g}</text><text x="0" y="{floor}">0 {escape(unit)}</text>')
+    parts.append(f'<text x="0" y="14">{top:.3g}</text><text x="0" y="{floor}">0</text>')
     parts.append(f'<text x="{right}" y="{height - 6}" text-anchor="end">{end:.0f} s</text>')
     if limit:
         (x0, y), (x1, _) = at(0, limit).split(","), at(end, limit).split(",")

@@ -67,14 +67,14 @@ def pulse_page(result: PulseResult, targets: Targets) -> str:
     """The pulse as a page: times, criteria, and the plots of its timeline."""
     line = result.timeline
     plots = [
-        ("Users", lines("users", "users", [Line("users", line.users, "cold")])),
+        ("Users", lines("users", [Line("users", line.users, "cold")])),
         (
             "Requests waiting, on the fullest engine",
-            lines("queue", "", [Line("queue", line.queue, "warm")], limit=targets.queue),
+            lines("queue", [Line("queue", line.queue, "warm")], limit=targets.queue),
         ),
-        ("First token", lines("ttft", "s", [Line("TTFT", line.ttft, "warm")], limit=targets.ttft)),
-        ("Pods", lines("pods", "", [Line("serving", line.replicas, "good"), Line("warm", line.warm, "third")])),
-        ("KV space in use", lines("kv", "", [Line("share", line.kv_usage, "warm")])),
+        ("First token, seconds", lines("ttft", [Line("TTFT", line.ttft, "warm")], limit=targets.ttft)),
+        ("Pods", lines("pods", [Line("serving", line.replicas, "good"), Line("warm", line.warm, "third")])),
+        ("KV space in use", lines("kv", [Line("share", line.kv_usage, "warm")])),
     ]
     shown = {"metric over target": result.times.metric_over_target, "HPA decision": result.times.hpa_decision}
     shown["new instance takes traffic"] = result.times.new_instance_serving

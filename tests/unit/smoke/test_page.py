@@ -70,7 +70,7 @@ def test_bars_are_as_long_as_their_values():
 
 
 def test_lines_share_one_scale_and_mark_the_limit():
-    svg = lines("t", "s", [Line("a", [(0, 0), (10, 5)], "cold")], limit=2)
+    svg = lines("t", [Line("a", [(0, 0), (10, 5)], "cold")], limit=2)
     assert "polyline" in svg
     assert 'class="limit"' in svg
-    assert lines("t", "s", [Line("a", [], "cold")]) == ""
+    assert lines("t", [Line("a", [], "cold")]) == ""

@@ -1,0 +1,1 @@
+"""The commands of `python -m smoke`, one concern a file."""
