@@ -14,6 +14,8 @@ from components.context import Context
 
 Manifest = Mapping[str, Any]
 
+FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
+
 _TYPES: Final = {
     ("v1", "Namespace"): lambda: kubernetes.core.v1.Namespace,
     ("v1", "ConfigMap"): lambda: kubernetes.core.v1.ConfigMap,
@@ -51,9 +53,16 @@ def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **opt
     namespaced = "namespace" in manifest["metadata"]
     opts = context.namespaced_opts(parent, **options) if namespaced else context.opts(parent, **options)
     body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    body["metadata"] = owned(manifest["metadata"])
     if known := _TYPES.get((version, kind)):
         return known()(name, opts=opts, **{_snake(key): value for key, value in body.items()})
     return kubernetes.apiextensions.CustomResource(name, api_version=version, kind=kind, opts=opts, **body)
+
+
+def owned(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata with one fixed field manager: the provider's random one makes an object that a killed run left a conflict."""
+    annotations = dict(metadata.get("annotations") or {})
+    return {**metadata, "annotations": {FIELD_MANAGER: "moonstack"} | annotations}
 
 
 def _resource_name(manifest: Manifest) -> str:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from local import packages, prerequisites, tools
+from local import packages, prerequisites, stack_commands, tools
 from local.cluster import addons, lifecycle
 from local.cluster.layout import HOST_INTERFACE, NETWORK_NAMESPACE, layout
 from local.cluster.processes import Supervisor
@@ -21,6 +21,7 @@ from settings.paths import local_kubeconfig, state_dir
 app = typer.Typer(
     help="The tool chain and the local Kubernetes cluster.", no_args_is_help=True, pretty_exceptions_enable=False
 )
+stack_commands.register(app)
 _out = Console(highlight=False, soft_wrap=True)
 
 

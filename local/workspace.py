@@ -189,6 +189,7 @@ def _common() -> dict[str, str]:
         "PATH": tools.search_path(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true",
         "PULUMI_OPTION_POLICY_PACK": str(PACK),
         "PYTHONPATH": str(CHECKOUT),
     }

@@ -50,7 +50,7 @@ def test_a_warm_or_other_pool_never_shares_a_selector(plans: list[EnginePlan]):
 
 def test_the_grace_period_covers_prestop_and_the_longest_request(declare_stack: Any, plans: list[EnginePlan]):
     seen: list[Any] = []
-    declare_stack(lambda context: seen.append(deployment(plans[0], False, context)))
+    declare_stack(lambda context: seen.append(deployment(plans[0], context)))
     pod = seen[0]["spec"]["template"]["spec"]
     engine = pod["containers"][0]
     longest = plans[0].model.longest_request_seconds
@@ -68,13 +68,6 @@ def test_dev_asks_for_the_same_chips_as_production(declare_stack: Any, dev: Sett
     }
     assert limits["dev-wide-prefill-ascend"]["huawei.com/Ascend910"] == "8"
     assert limits["dev-wide-decode-ascend"]["huawei.com/Ascend910"] == "4"
-
-
-def test_replicas_are_left_out_where_a_scaler_owns_them(declare_stack: Any, plans: list[EnginePlan]):
-    seen: list[Any] = []
-    declare_stack(lambda context: seen.extend(deployment(plans[0], scaled, context) for scaled in (True, False)))
-    assert "replicas" not in seen[0]["spec"]
-    assert seen[1]["spec"]["replicas"] == 2
 
 
 def test_a_folder_of_the_host_needs_the_privileged_level(plans: list[EnginePlan]):

@@ -1,0 +1,99 @@
+"""One stack of Moonstack: settings → components → outputs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.api_keys import ApiKeys, ApiKeysArgs
+from components.context import Context
+from components.engine_launch import store_protocols
+from components.gateway import Gateway, GatewayArgs, local_certificate
+from components.key_source import key_versions
+from components.kv_store import KvStore, KvStoreArgs
+from components.namespace import Namespace
+from components.network_boundary import NetworkBoundary
+from components.node_pool import NodePool
+from components.release import release_digest
+from components.serving import serve
+from components.serving_plan import engine_plans, pod_security_level
+from components.smoke_gate import SmokeGate, SmokeGateArgs
+from settings.capacity_plan import costs
+from settings.errors import SettingsError
+from settings.local_runtime import LocalRuntime
+from settings.paths import local_kubeconfig
+from settings.settings import NAMESPACE, Settings
+from smoke.gate import prove
+
+
+def main(settings: Settings, stack: str) -> Mapping[str, Any]:
+    """Declare the stack; returns its outputs."""
+    runtime = LocalRuntime.load() if settings.needs_local_runtime else None
+    versions = key_versions(settings, pulumi.Config(NAMESPACE))
+    context = context_of(settings, stack, runtime)
+    plans = engine_plans(settings, context.images, runtime, stack)
+
+    namespace = Namespace(context.namespace, pod_security_level(plans), context)
+    context = replace(context, namespace_object=namespace.resources.namespace)
+    keys = ApiKeys("keys", ApiKeysArgs(keys=settings.keys.keys, versions=versions), context)
+    pools = [NodePool(pool.name, pool, context) for pool in settings.node_pools]
+    stores = [
+        KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
+        for protocol in store_protocols(settings)
+    ]
+    placed = pulumi.ResourceOptions(depends_on=[*pools, *stores])
+    models = [serve(model, plans, settings, context, placed) for model in settings.models]
+    gateway = Gateway(
+        "gateway",
+        GatewayArgs(settings=settings, certificate=local_certificate(settings)),
+        context,
+        pulumi.ResourceOptions(depends_on=[keys]),
+    )
+    boundary = NetworkBoundary("boundary", settings, context)
+    release = release_digest(context)
+    if settings.smoke.gate:
+        args = SmokeGateArgs(
+            release=release,
+            prove=partial(prove, settings, stack),
+            after=[gateway, boundary, *models],
+            skip=settings.smoke_skip,
+            nonce=settings.smoke.nonce,
+        )
+        SmokeGate("smoke", args, context)
+    return {
+        "endpoint": str(settings.smoke.endpoint or "").rstrip("/"),
+        "models": [model.name for model in settings.models],
+        "keys": keys.facts,
+        "costPerHour": costs(settings),
+        "smoke": release,
+    }
+
+
+def context_of(settings: Settings, stack: str, runtime: LocalRuntime | None) -> Context:
+    """The stack's identity, provider and images."""
+    cluster = settings.cluster
+    return Context(
+        stack=stack,
+        environment=settings.environment,
+        namespace=cluster.namespace,
+        provider=kubernetes.Provider(
+            "cluster",
+            kubeconfig=str(local_kubeconfig()) if cluster.kubeconfig == "local" else cluster.kubeconfig,
+            context=cluster.context,
+            cluster_identifier=cluster.identifier,
+            enable_secret_mutable=True,
+            enable_config_map_mutable=True,
+        ),
+        images=cluster.images if isinstance(cluster.images, dict) else runtime.images if runtime else {},
+    )
+
+
+try:
+    outputs = main(Settings.load(pulumi.Config(NAMESPACE)), pulumi.get_stack())
+except SettingsError as error:
+    raise pulumi.RunError(str(error)) from None
+for name, value in outputs.items():
+    pulumi.export(name, value)

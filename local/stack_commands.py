@@ -1,0 +1,53 @@
+"""Commands of `python -m local` that deploy: dev from nothing, and Pulumi as the wrappers run it."""
+
+import os
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from local import dev
+from local.progress import Progress
+from local.rehearse import cli as rehearse_cli
+from local.workspace import BACKEND_VARIABLE, LOCAL_STACK, offline, workspace
+
+Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
+
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(deploy)
+    app.command(name="pulumi", context_settings=_PASS_ON)(pulumi)
+    app.command(name="env")(show_environment)
+    app.command(context_settings=_PASS_ON)(preview)
+    rehearse_cli.register(app)
+
+
+def deploy(stack: Stack = LOCAL_STACK) -> None:
+    """Bring a stack up: for dev build what is missing, start the cluster and deploy; else `pulumi up`."""
+    raise typer.Exit(dev.up() if stack == LOCAL_STACK else workspace(stack).run("up"))
+
+
+def pulumi(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
+    """Run any Pulumi command on a stack in its environment, with the policy pack: `… pulumi -s dev preview --diff`."""
+    raise typer.Exit(workspace(stack).run(*context.args))
+
+
+def preview(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
+    """What `up` would do, with the policy pack; a stack whose backend is not set is previewed from nothing, offline."""
+    if stack == LOCAL_STACK or BACKEND_VARIABLE in os.environ:
+        raise typer.Exit(workspace(stack).run("preview", *context.args))
+    Progress().say(f"{BACKEND_VARIABLE} is not set: {stack} is previewed from nothing, with placeholder keys")
+    with offline(stack, {}) as here:
+        raise typer.Exit(here.run("preview", *context.args))
+
+
+def show_environment(stack: Stack = LOCAL_STACK) -> None:
+    """Print the environment in which plain `pulumi -C <folder>` works on a stack: `eval "$(… env)"`."""
+    here = workspace(stack)
+    for name, value in here.environment.items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
+    sys.stdout.write(f"# then: pulumi -C {shlex.quote(str(here.folder))} preview --stack {here.stack}\n")
