@@ -1,6 +1,6 @@
 """Envoy clusters: the routers of each model, the hops into internal listeners, and one composite a public name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from components.envoy.plan import PublicModel, Target
@@ -70,23 +70,17 @@ def routers(settings: Settings, model: ModelSettings) -> Json:
     }
 
 
-def hop(name: str, target: Target, first: bool) -> Json:
-    """Into the internal listener that puts the target's name of the model into the body; the endpoint says which."""
-    listener = CHANNEL_LISTENER if target.place == "channel" else RENAME_LISTENER
-    facts = {
-        "served_by": target.served_by,
-        "model": target.model,
-        "cluster": target.cluster,
-        "first": str(first).lower(),
-    }
+def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:
+    """Into the internal listener that puts the target's name of the model into the body; the endpoint says which.
+
+    `targets` carry their load balancing weights, 1 or more.
+    """
     return {
         "name": name,
         "type": "STATIC",
         "connect_timeout": "3s",
         "circuit_breakers": {"thresholds": [threshold(priority, _MOST) for priority in ("DEFAULT", "HIGH")]},
-        "load_assignment": assignment(
-            name, [endpoint({"envoy_internal_address": {"server_listener_name": listener}}, facts)]
-        ),
+        "load_assignment": assignment(name, [_hop_endpoint(target, first, weight) for target, weight in targets]),
         "typed_extension_protocol_options": protocols(explicit_http_config={"http2_protocol_options": {}}),
         "transport_socket": extension(
             "internal", "extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport",
@@ -94,6 +88,18 @@ def hop(name: str, target: Target, first: bool) -> Json:
             transport_socket=extension("raw", "extensions.transport_sockets.raw_buffer.v3.RawBuffer"),
         ),
     }  # fmt: skip
+
+
+def _hop_endpoint(target: Target, first: bool, weight: int) -> Json:
+    listener = CHANNEL_LISTENER if target.place == "channel" else RENAME_LISTENER
+    facts = {
+        "served_by": target.served_by,
+        "model": target.model,
+        "cluster": target.cluster,
+        "first": str(first).lower(),
+    }
+    address = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": target.served_by}}
+    return {**endpoint(address, facts), "load_balancing_weight": weight}
 
 
 def members(model: PublicModel) -> list[str]:
@@ -118,7 +124,7 @@ def hops(models: Iterable[PublicModel]) -> list[Json]:
         for position, target in enumerate(model.attempts)
         if target.place == "channel" or model.alias
     }
-    return [hop(name, target, first) for name, (target, first) in sorted(wanted.items())]
+    return [hop(name, [(target, 1)], first) for name, (target, first) in sorted(wanted.items())]
 
 
 def router_address(settings: Settings, model: ModelSettings) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from components.envoy import bootstrap, channel, limits, listeners, plan, routes
+from components.envoy import bootstrap, channel, limits, listeners, moe, plan, routes
 from components.envoy.clusters import hops, routers
 from components.envoy.schema import Json, Pod
 from rules.digest import short
@@ -25,7 +25,7 @@ def gateway_files(settings: Settings, pod: Pod | None = None) -> dict[str, str]:
     resources: dict[str, list[Json]] = {
         LISTENERS: [_as("config.listener.v3.Listener", item) for item in listeners.listeners(settings, where)],
         "clusters.yaml": [_as("config.cluster.v3.Cluster", item) for item in _clusters(settings, where, models)],
-        "routes.yaml": [routes.route_configuration(settings, models)],
+        "routes.yaml": [_routes(settings, models)],
         "limits.yaml": [limits.client_limits(settings)],
     }
     if settings.gateway.tls.source != "none":
@@ -51,6 +51,12 @@ def static_configuration(settings: Settings, pod: Pod | None = None) -> str:
     return _text(bootstrap.static(settings, where, inlined, _clusters(settings, where, models)))
 
 
+def _routes(settings: Settings, models: list[plan.PublicModel]) -> Json:
+    group = moe.group_routes(settings, models)
+    named = [item for model in models for item in routes.model_routes(settings, model, moe.measured(settings, model))]
+    return routes.route_configuration(models, [*named, *group], settings.channel_models.group if group else None)
+
+
 def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> list[Json]:
     return [
         bootstrap.admin_cluster(pod),
@@ -58,6 +64,7 @@ def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> l
         *([channel.cluster(settings, pod)] if settings.channel.enabled else []),
         *hops(models),
         *routes.composites(models),
+        *moe.group_clusters(settings, models),
     ]
 
 
@@ -70,7 +77,7 @@ def _inline(listener: Json, settings: Settings, models: list[plan.PublicModel]) 
         chain.pop("transport_socket", None)
         manager = chain["filters"][0]["typed_config"]
         if manager.pop("rds", None):
-            table = dict(routes.route_configuration(settings, models))
+            table = dict(_routes(settings, models))
             table.pop("@type")
             manager["route_config"] = table
         for http_filter in manager["http_filters"]:

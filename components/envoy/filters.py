@@ -9,6 +9,7 @@ from rules import envoy_keys
 from settings.settings import Settings
 
 HEALTH_PATH: Final = "/healthz"
+CHOOSE: Final = "choose"
 _LUA: Final = Path(__file__).parent / "lua"
 
 
@@ -24,6 +25,9 @@ def public(settings: Settings, pod: Pod) -> list[Json]:
             max_request_bytes=settings.gateway.max_body_bytes,
         ),
         lua("model", pick_source(settings)),
+        extension(
+            CHOOSE, "extensions.filters.http.lua.v3.Lua", source_codes={CHOOSE: {"inline_string": _script("choose")}}
+        ),
         *(access_log.token_readers() if settings.channel_models.observability.record_token_usage else []),
     ]  # fmt: skip
 

@@ -102,7 +102,7 @@ def _at_the_channel(settings: Settings, entry: ChannelModel | None) -> Target | 
 def _place(settings: Settings, entry: ChannelModel) -> Target | None:
     """The model in the cluster when it is served there on a chip of its affinity, else at the channel."""
     for model in settings.models:
-        if model.name == (entry.in_cluster or entry.model_name) and vendors_of(settings, model) & _affinity(entry):
+        if model.name == (entry.in_cluster or entry.model_name) and vendors_of(settings, model) & affinity(entry):
             return Target(place="cluster", model=model.name, longest=model.longest_request_seconds)
     return _at_the_channel(settings, entry)
 
@@ -114,7 +114,8 @@ def vendors_of(settings: Settings, model: ModelSettings) -> set[str]:
     return {CHIPS[pools[role.pool].chip].vendor for role in roles}
 
 
-def _affinity(entry: ChannelModel) -> set[str]:
+def affinity(entry: ChannelModel) -> set[str]:
+    """Vendors of the chips that a model has an affinity to."""
     return {"huawei" if chip == "ascend" else chip for chip in entry.chip_affinity}
 
 

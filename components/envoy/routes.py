@@ -1,7 +1,7 @@
 """The public routes: exact paths, exact model names, and a worded answer for everything else."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from components.envoy.clusters import composite, members
@@ -28,9 +28,12 @@ _RETRY_ON: Final = "connect-failure,refused-stream,reset-before-request,reset,re
 _BODY_LIMIT: Final = 1 << 20
 
 
-def route_configuration(settings: Settings, models: Sequence[PublicModel]) -> Json:
-    """The whole route table."""
-    listed = [model.name for model in models]
+def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Json], group: str | None) -> Json:
+    """The whole route table: `model_routes` between what is answered before a model is looked at, and what is left.
+
+    `group` is the name that stands for all aliases, where there are any.
+    """
+    listed = [*(model.name for model in models), *([group] if group else [])]
     host = {
         "name": "public",
         "domains": ["*"],
@@ -38,7 +41,7 @@ def route_configuration(settings: Settings, models: Sequence[PublicModel]) -> Js
             _exhausted(),
             *_model_list(listed),
             *_unusable_bodies(),
-            *(route for model in models for route in model_routes(settings, model)),
+            *model_routes,
             *_unknown_models(listed),
             _elsewhere(),
         ],
@@ -57,43 +60,53 @@ def composites(models: Sequence[PublicModel]) -> list[Json]:
     return [
         composite(name, members)
         for model in models
-        for name, members in ((_all(model), _names(model, model.attempts)), (_inside(model), _names_inside(model)))
+        for name, members in (
+            (composite_name(model), _names(model, model.attempts)),
+            (_inside(model), _names_inside(model)),
+        )
         if members
     ]
 
 
-def model_routes(settings: Settings, model: PublicModel) -> list[Json]:
-    """Streamed and whole answers of one name: they differ in how long silence is borne."""
+def model_routes(settings: Settings, model: PublicModel, more: Json) -> list[Json]:
+    """Streamed and whole answers of one name: they differ in how long silence is borne. `more` goes into the routes of chat."""
     routes = []
     for stream in (True, False):
-        matchers = [_equals(MODEL_HEADER, model.name), _equals(STREAM_HEADER, str(stream).lower())]
-        routes.append(_route(settings, model, [CHAT], matchers, _all(model), len(model.attempts), stream))
-        if model.inside():
-            inside = len(model.inside())
-            routes.append(_route(settings, model, OTHER_PATHS, matchers, _inside(model), inside, stream))
+        action = route_action(settings, model, len(model.attempts), stream)
+        routes.append(chat_route(model.name, stream, {"route": {**action, "cluster": composite_name(model)}, **more}))
+        if inside := model.inside():
+            action = route_action(settings, model, len(inside), stream)
+            routes.append(_route(OTHER_PATHS, model.name, stream, {"route": {**action, "cluster": _inside(model)}}))
     return routes
 
 
-def _route(
-    settings: Settings, model: PublicModel, paths: Sequence[str], matchers: list[Json],
-    cluster: str, attempts: int, stream: bool,
-) -> Json:  # fmt: skip
+def chat_route(name: str, stream: bool, answer: Json) -> Json:
+    """The route of chat for one public name."""
+    return _route([CHAT], name, stream, answer)
+
+
+def route_action(settings: Settings, model: PublicModel, attempts: int, stream: bool) -> Json:
+    """Time limits and attempts of a route; its cluster is the caller's."""
+    return {
+        "priority": "HIGH",
+        "timeout": "0s",
+        "idle_timeout": seconds(model.longest + FIRST_BYTE_MARGIN_SECONDS),
+        "retry_policy": retry_policy(settings, attempts, silence(settings, model, stream)),
+    }
+
+
+def _route(paths: Sequence[str], name: str, stream: bool, answer: Json) -> Json:
+    matchers = [_equals(MODEL_HEADER, name), _equals(STREAM_HEADER, str(stream).lower())]
     return {
         "match": {**_paths(paths), "headers": [_method("POST"), *matchers]},
-        "metadata": {"filter_metadata": {METADATA: {"model": model.name}}},
+        "metadata": {"filter_metadata": {METADATA: {"model": name}}},
         "response_headers_to_add": [
             {
                 "header": {"key": SERVED_BY_HEADER, "value": f"%UPSTREAM_METADATA({METADATA}:served_by)%"},
                 "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
             }
         ],
-        "route": {
-            "cluster": cluster,
-            "priority": "HIGH",
-            "timeout": "0s",
-            "idle_timeout": seconds(model.longest + FIRST_BYTE_MARGIN_SECONDS),
-            "retry_policy": retry_policy(settings, attempts, silence(settings, model, stream)),
-        },
+        **answer,
     }
 
 
@@ -128,7 +141,8 @@ def model_object(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "moonstack"}
 
 
-def _all(model: PublicModel) -> str:
+def composite_name(model: PublicModel) -> str:
+    """The composite cluster of a public name's chat."""
     return f"model-{model.slug}"
 
 

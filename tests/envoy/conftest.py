@@ -10,6 +10,7 @@ from settings.settings import Settings
 from tests.envoy.gateway import Gateway
 from tests.envoy.stacks import stack
 from tests.envoy.upstream import Upstream
+from tests.envoy.world import World, build
 
 
 @pytest.fixture
@@ -53,13 +54,23 @@ def gateway(shared: tuple[Gateway, Upstream], router: Upstream) -> Gateway:
 def make(start: Callable[..., Any], tmp_path: Path) -> Callable[..., Gateway]:
     """A gateway of given settings, for this test alone."""
 
-    def build(settings: Settings, upstreams: dict[str, int], **options: Any) -> Gateway:
+    def begin(settings: Settings, upstreams: dict[str, int], **options: Any) -> Gateway:
         return start(Gateway(settings, tmp_path / "gateway", upstreams, **options))
 
-    return build
+    return begin
 
 
 @pytest.fixture
 def fresh(make: Callable[..., Gateway], router: Upstream) -> Gateway:
     """As `gateway`, for this test alone."""
     return make(stack(), {"chat": router.port})
+
+
+@pytest.fixture
+def world(start: Callable[..., Any], tmp_path: Path) -> Callable[..., World]:
+    """Builds a gateway between a cluster and a channel, for this test alone."""
+
+    def begin(**settings: Any) -> World:
+        return build(start, tmp_path, **settings)
+
+    return begin

@@ -4,6 +4,8 @@ from typing import Any
 
 from settings.settings import Settings
 
+CHAT = "/v1/chat/completions"
+ASK: dict[str, Any] = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
 MODEL: dict[str, Any] = {
     "name": "chat",
     "weights": {"source": "development", "location": "dev-wide", "revision": "local", "size": "400Mi"},
@@ -12,6 +14,8 @@ MODEL: dict[str, Any] = {
     "decode": {"pool": "ascend", "replicas": 1, "chips": 4},
     "longestRequestSeconds": 5,
 }
+POOL: dict[str, Any] = {"name": "ascend", "chip": "ascend-910b", "driverStack": "mindcluster", "arch": "amd64"}
+POOL |= {"chipsPerNode": 64, "count": 4}
 CLIENTS = (
     {"id": "client", "purpose": "client", "owner": "test"},
     {"id": "other", "purpose": "client", "owner": "test"},
@@ -24,25 +28,20 @@ def stack(
     channel: dict[str, Any] | None = None,
     models: tuple[dict[str, Any], ...] = (MODEL,),
     keys: tuple[dict[str, Any], ...] = CLIENTS,
+    channel_off: dict[str, Any] | None = None,
     **groups: Any,
 ) -> Settings:
-    """A small stack; `channel` switches the channel on."""
+    """A small stack; `channel` switches the channel on, `channel_off` are its settings while it is off."""
     return Settings.from_mapping(
         {
             "environment": "dev",
             "cluster": {"namespace": "test", "identifier": "test", "kubeconfig": "local"},
-            "nodePools": [
-                {
-                    "name": "ascend",
-                    "chip": "ascend-910b",
-                    "driverStack": "mindcluster",
-                    "arch": "amd64",
-                    "chipsPerNode": 64,
-                }
-            ],
+            "nodePools": [POOL],
             "models": list(models),
             "gateway": {"replicas": 1, "tls": {"source": "none"}} | (gateway or {}),
-            "channel": {"enabled": True, "key": "out"} | channel if channel is not None else {"enabled": False},
+            "channel": {"enabled": True, "key": "out"} | channel
+            if channel is not None
+            else {"enabled": False, **(channel_off or {})},
             "keys": {"source": "local", "keys": [*keys, *([OUTBOUND] if channel is not None else [])]},
             "autoscaling": {"gateway": {"enabled": False}, "engines": {"enabled": False}},
             "smoke": {"via": "port-forward"},

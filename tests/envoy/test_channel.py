@@ -1,56 +1,13 @@
 """The external channel: what it sees, what stands in for what, and what a caller is told."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.envoy.edge import Edge
-from tests.envoy.gateway import Authority, Gateway, fake_key
-from tests.envoy.stacks import MODEL, stack
-from tests.envoy.test_inbound import ASK, CHAT, wait_for
-from tests.envoy.upstream import Upstream
-
-TWIN = {"alias": "moe-expert-a", "modelName": "MiniMax-M2.5", "inCluster": "chat", "weight": 1.0}
-TWIN |= {"maxTokens": 4096, "temperature": 0.7, "chipAffinity": ["ascend"]}
-
-
-@dataclass
-class World:
-    """A gateway with routers of `chat` behind it and a channel outside."""
-
-    gateway: Gateway
-    router: Upstream
-    channel: Upstream
-    edge: Edge
-    key: str
-
-    def ask(self, model: str = "chat", **more: Any) -> httpx.Response:
-        with self.gateway.client() as client:
-            return client.post(CHAT, json={**ASK, "model": model, **more})
-
-
-@pytest.fixture
-def world(start: Callable[..., Any], tmp_path: Path) -> Callable[..., World]:
-    """Builds a world; `channel` are settings of the channel, other arguments groups of the stack."""
-
-    def build(channel: dict[str, Any] | None = None, host: str = "localhost", **groups: Any) -> World:
-        authority = Authority(tmp_path)
-        router, outside = start(Upstream("router")), start(Upstream("channel"))
-        edge = start(Edge(tmp_path / "edge", outside, authority, host))
-        groups.setdefault("channelModels", {"models": [TWIN], "fallback": {"order": ["moe-expert-a"]}})
-        settings = stack(channel={"baseUrl": edge.base_url, **(channel or {})}, **groups)
-        upstreams = {model.name: router.port for model in settings.models}
-        gateway = Gateway(settings, tmp_path / "gateway", upstreams, trusted_ca=authority.file)
-        key = fake_key()
-        gateway.channel.write({"out": key})
-        return World(start(gateway), router, outside, edge, key)
-
-    return build
+from tests.envoy.stacks import ASK, CHAT, MODEL
+from tests.envoy.waiting import wait_for
+from tests.envoy.world import TWIN
 
 
 def test_a_model_of_the_channel_is_reached_with_the_channels_key_and_nothing_of_the_caller(world):

@@ -9,11 +9,9 @@ import pytest
 
 from rules.envoy_keys import ClientKey
 from tests.envoy.gateway import Gateway, fake_key
-from tests.envoy.stacks import CLIENTS, stack
+from tests.envoy.stacks import ASK, CHAT, CLIENTS, stack
 from tests.envoy.upstream import Upstream
-
-CHAT = "/v1/chat/completions"
-ASK = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
+from tests.envoy.waiting import wait_for
 
 
 def code(answer: httpx.Response) -> str:
@@ -275,10 +273,3 @@ def test_limits_of_keys_change_without_a_restart(fresh: Gateway):
     fresh.write_config(stack(keys=({**CLIENTS[0], "qps": 1}, CLIENTS[1])))
     with fresh.client() as client:
         wait_for(lambda: client.get("/v1/models").status_code == 429)
-
-
-def wait_for(condition, seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not come true in time"
-        time.sleep(0.05)
