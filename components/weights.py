@@ -35,7 +35,7 @@ def pod_weights(model: ModelSettings, runtime: LocalRuntime | None, fetcher_imag
         case "image":
             volume = {"image": {"reference": weights.location, "pullPolicy": "IfNotPresent"}}
             return PodWeights(volume=volume, revision=weights.revision)
-        case "s3" | "hub":
+        case "s3" | "hub" | "modelscope":
             return _fetched(model, fetcher_image)
 
 
@@ -89,7 +89,7 @@ def fetcher_arguments(model: ModelSettings) -> list[str]:
     weights = model.weights
     args = [
         "-m", "capacity.weights", "hold",
-        "--source", weights.location if weights.source == "s3" else f"hub://{weights.location}",
+        "--source", weights.location if weights.source == "s3" else f"{weights.source}://{weights.location}",
         "--revision", weights.revision,
         "--folder", FOLDER,
         "--entry", entry(model),

@@ -11,13 +11,14 @@ Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{12,64}|local)$"
 """A pinned revision: at least 12 hex digits. `local` takes the digest of the development model of that name."""
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
-FETCHED: Final = frozenset({"s3", "hub"})
+FETCHED: Final = frozenset({"s3", "hub", "modelscope"})
 """Sources that an init container copies to the node; the others are mounted."""
 _LOCATIONS: Final = {
     "hostPath": (r"/[^\s]+", "an absolute folder of the nodes, such as /data/models/name"),
     "pvc": (r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[^\s]+)?", "claim or claim/folder"),
     "s3": (r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?", "s3://bucket/prefix"),
     "hub": (r"[\w.-]+/[\w.-]+", "organisation/repository"),
+    "modelscope": (r"[\w.-]+/[\w.-]+", "organisation/repository"),
     "image": (r"[a-z0-9][^\s@]*@sha256:[0-9a-f]{64}", "an image reference pinned by digest, name@sha256:…"),
     "development": (r"[a-z]([-a-z0-9]*[a-z0-9])?", "the name of a development model"),
 }
@@ -34,9 +35,9 @@ class WeightsCache(Group):
 class WeightsSettings(Group):
     """A model's weights at one pinned revision."""
 
-    source: Literal["hostPath", "pvc", "s3", "hub", "image", "development"]
+    source: Literal["hostPath", "pvc", "s3", "hub", "modelscope", "image", "development"]
     location: str = Field(min_length=1)
-    """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub: repository; image: reference; development: name."""
+    """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub, modelscope: repository; image: reference; development: name."""
     revision: Revision
     size: Quantity
     """Bytes of the weights on disk; the startup probe's budget and the cache's room follow from it."""
@@ -64,12 +65,16 @@ class WeightsSettings(Group):
             raise ValueError(f"location {self.location!r} leaves its folder; remove `..`")
         if self.source == "s3" and self.checksums is None:
             raise ValueError("source s3 needs checksums; give the SHA-256 of the prefix's file SHA256SUMS")
+        if self.source == "hub" and len(self.revision) != 40:
+            raise ValueError(
+                f"revision {self.revision} of source hub must be a whole commit of 40 digits; write all of it"
+            )
         if self.revision == "local" and self.source != "development":
             raise ValueError("revision local is for source development; pin at least 12 hex digits")
         if self.offline and self.cache is None:
             raise ValueError("offline needs a cache that holds the weights; add cache, or set offline to false")
         if self.source not in FETCHED and (unused := self._fetch_options()):
-            raise ValueError(f"{', '.join(unused)} is for s3 and hub; remove it for source {self.source}")
+            raise ValueError(f"{', '.join(unused)} is for s3, hub and modelscope; remove it for source {self.source}")
         return self
 
     @property
