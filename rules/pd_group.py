@@ -152,3 +152,13 @@ def chip_serves(member: Member) -> list[Problem]:
             "remove the role; models with this affinity go to the external channel",
         )
     ]
+
+
+def block_size_fits(path: str, block_size: int, chip: ChipProfile) -> list[Problem]:
+    """The chip's attention kernel takes KV blocks of certain sizes; another one ends the engine long after it started."""
+    step = chip.block_size_step
+    if block_size % step == 0:
+        return []
+    return [
+        Problem(path, block_size, f"{chip.title} takes multiples of {step}", f"use {(block_size // step + 1) * step}")
+    ]

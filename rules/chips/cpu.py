@@ -17,6 +17,7 @@ CPU = ChipProfile(
     load_bytes_per_second=200 * 2**20,
     engine_start_seconds=90,
     engine_image="engine-cpu",
+    block_size_step=32,  # vLLM's CPU attention kernel refuses others when the KV cache is allocated, minutes after the start
     environment={
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "OMP_NUM_THREADS": "1",

@@ -65,6 +65,8 @@ class ChipProfile:
     load_bytes_per_second: int
     engine_start_seconds: int
     engine_image: str | None
+    block_size_step: int = 1
+    """An engine's KV block size is a multiple of this."""
     transport_ports: PortRange | None = None
     """Ports that the chip's own transport claims on a host; a KV handshake port must lie outside."""
     environment: dict[str, str] = field(default_factory=dict)

@@ -53,6 +53,7 @@ def connectors_fit(settings: "Settings") -> list[Problem]:
         for chip in {chip.id: chip for chip in (engine_chip(name, model.engine.build) for name in chips)}.values():
             problems += connectors.chip_has(path, model.connector, chip)
             problems += pd_group.dtype_exists(f"models[{index}].engine.dtype", model.engine.dtype, chip)
+            problems += pd_group.block_size_fits(f"models[{index}].engine.blockSize", model.engine.block_size, chip)
     return problems
 
 

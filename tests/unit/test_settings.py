@@ -90,3 +90,11 @@ def test_a_stack_file_that_is_no_yaml_is_one_clear_problem(tmp_path: Path):
 def test_key_values_never_enter_the_settings():
     values = dev() | {"keyValue-dev-client": {"secure": "v1:abc"}}
     assert "keyValue" not in Settings.from_mapping(values).model_dump_json()
+
+
+def test_a_block_size_that_the_cpu_kernel_refuses_is_refused_before_the_engine_does():
+    values = dev()
+    values["models"][0]["engine"]["blockSize"] = 16
+    assert any(
+        "engine.blockSize: 16: CPU (development) takes multiples of 32; use 32" in line for line in lines(values)
+    )
