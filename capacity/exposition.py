@@ -12,6 +12,9 @@ Buckets = tuple[tuple[float, float], ...]
 """(upper bound, cumulative count), ascending."""
 
 
+GATEWAY_REQUESTS = 'envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix="gateway"}'
+
+
 class BadSample(Exception):
     """The engine answered something that can't be true; `reason` is one word for a metric's label."""
 
@@ -46,6 +49,20 @@ def parse(text: str, engine: Engine) -> EngineSample:
     for name, values in ((signals.waiting, waiting), (signals.running, running), (signals.kv_usage, kv_usage)):
         _check(catalogue, name, values)
     return EngineSample(sum(waiting), sum(running), max(kv_usage), _buckets(series.get("ttft", [])))
+
+
+def gateway_requests(text: str) -> float:
+    """Requests that a gateway pod has taken on its data port so far. Raises BadSample."""
+    counted = 0.0
+    for line in text.splitlines():
+        if line.startswith(GATEWAY_REQUESTS):
+            try:
+                counted += float(line.rpartition(" ")[2])
+            except ValueError:
+                raise BadSample("unreadable", f"no number: {line[:100]}") from None
+    if math.isnan(counted) or counted < 0:
+        raise BadSample("range", f"the gateway has taken {counted} requests")
+    return counted
 
 
 def _wanted(text: str, signals: EngineSignals) -> dict[str, list]:

@@ -1,4 +1,4 @@
-"""The pods of the namespace's engines, kept up to date by a watch."""
+"""The pods of the namespace's engines and gateways, kept up to date by a watch."""
 
 import asyncio
 import logging
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capacity.kube import Kube, KubeError
-from rules import labels
 
 log = logging.getLogger(__name__)
+COMPONENT = "app.kubernetes.io/component"
+GATEWAY = "gateway"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -24,6 +25,11 @@ class Pod:
     """Ready and not terminating: the only pods that are scraped, reported and counted."""
     labels: Mapping[str, str] = field(default_factory=dict)
     deletion_cost: int = 0
+
+    @property
+    def gateway(self) -> bool:
+        """Whether this is a gateway; else it is an engine."""
+        return self.labels.get(COMPONENT) == GATEWAY
 
     def matches(self, selector: Mapping[str, str]) -> bool:
         """Whether the pod carries all of the labels."""
@@ -46,7 +52,7 @@ def pod_of(item: Mapping[str, Any]) -> Pod:
 
 
 class PodBook:
-    """All engine pods by name. While the API server is away the last known pods stay."""
+    """All pods by name. While the API server is away the last known pods stay."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
@@ -80,7 +86,7 @@ class PodBook:
 
 async def follow(book: PodBook, kube: Kube, namespace: str, retry: float = 1.0) -> None:
     """Keep the book up to date until cancelled: list, watch, and list again whenever the watch breaks."""
-    path, params = f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": labels.ROLE}
+    path, params = f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": f"{COMPONENT} in (engine,{GATEWAY})"}
     while True:
         try:
             listed = await kube.get(path, params)

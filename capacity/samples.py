@@ -1,14 +1,14 @@
-"""The latest sample of every engine pod, and the values that are served from it."""
+"""The latest sample of every engine and gateway pod, and the values that are served from it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from capacity.exposition import EngineSample
 from capacity.pods import Pod
-from capacity.window import HistogramWindow
+from capacity.window import CounterWindow, HistogramWindow
 from rules.metrics import served
 from rules.scaling import SAMPLE_AGE_LIMIT_SECONDS
 
+RATE_SECONDS = 10.0
 STUCK_SECONDS = 10.0
 """An engine that claims waiting requests for so long while none runs is not believed: a real one would run some."""
 
@@ -18,8 +18,10 @@ class _Entry:
     uid: str
     at: float
     wall: float
-    sample: EngineSample
-    ttft: HistogramWindow
+    values: dict[str, float] = field(default_factory=dict)
+    sample: EngineSample | None = None
+    ttft: HistogramWindow | None = None
+    requests: CounterWindow | None = None
     idle_queue_since: float | None = None
 
 
@@ -31,14 +33,6 @@ class Value:
     wall: float
 
 
-_VALUES: dict[str, Callable[[_Entry], float]] = {
-    served.QUEUE_DEPTH: lambda entry: entry.sample.waiting,
-    served.RUNNING: lambda entry: entry.sample.running,
-    served.KV_UTILIZATION: lambda entry: entry.sample.kv_usage * 100,
-    served.TTFT: lambda entry: entry.ttft.quantile(0.95),
-}
-
-
 class SampleBook:
     """Samples by pod. `now` is a steady clock everywhere; wall time is only ever shown."""
 
@@ -47,14 +41,26 @@ class SampleBook:
         self._entries: dict[str, _Entry] = {}
 
     def add(self, pod: Pod, sample: EngineSample, now: float, wall: float) -> None:
-        """Remember a scrape; another pod of the same name (its uid differs) starts over."""
-        entry = self._entries.get(pod.name)
-        if entry is None or entry.uid != pod.uid:
-            entry = self._entries[pod.name] = _Entry(pod.uid, now, wall, sample, HistogramWindow(self._window))
-        entry.at, entry.wall, entry.sample = now, wall, sample
+        """Remember the scrape of an engine."""
+        entry = self._entry(pod, now, wall)
+        entry.ttft = entry.ttft or HistogramWindow(self._window)
         entry.ttft.add(now, sample.ttft)
+        entry.sample = sample
+        entry.values = {
+            served.QUEUE_DEPTH: sample.waiting,
+            served.RUNNING: sample.running,
+            served.KV_UTILIZATION: sample.kv_usage * 100,
+            served.TTFT: entry.ttft.quantile(0.95),
+        }
         stuck = sample.waiting > 0 and sample.running == 0
         entry.idle_queue_since = (entry.idle_queue_since or now) if stuck else None
+
+    def add_gateway(self, pod: Pod, requests: float, now: float, wall: float) -> None:
+        """Remember the scrape of a gateway."""
+        entry = self._entry(pod, now, wall)
+        entry.requests = entry.requests or CounterWindow(RATE_SECONDS)
+        entry.requests.add(now, requests)
+        entry.values = {served.GATEWAY_QPS: entry.requests.rate()}
 
     def keep_only(self, names: set[str]) -> None:
         """Forget pods that are gone."""
@@ -62,14 +68,24 @@ class SampleBook:
             del self._entries[name]
 
     def fresh(self, pod: Pod, now: float) -> EngineSample | None:
-        """The pod's sample if it is Ready and its last scrape is recent and believable."""
+        """The engine's sample if it is Ready and its last scrape is recent and believable."""
         entry = self._believed(pod, now)
         return entry.sample if entry else None
 
     def value(self, pod: Pod, metric: str, now: float) -> Value | None:
-        """What is served for a pod; None where the HPA has to do without. Raises KeyError for an unknown metric."""
+        """What is served for a pod; None where the HPA has to do without."""
         entry = self._believed(pod, now)
-        return Value(_VALUES[metric](entry), entry.wall) if entry else None
+        if entry is None or metric not in entry.values:
+            return None
+        return Value(entry.values[metric], entry.wall)
+
+    def _entry(self, pod: Pod, now: float, wall: float) -> _Entry:
+        """The pod's entry; another pod of the same name (its uid differs) starts over."""
+        entry = self._entries.get(pod.name)
+        if entry is None or entry.uid != pod.uid:
+            entry = self._entries[pod.name] = _Entry(pod.uid, now, wall)
+        entry.at, entry.wall = now, wall
+        return entry
 
     def _believed(self, pod: Pod, now: float) -> _Entry | None:
         entry = self._entries.get(pod.name)
@@ -78,8 +94,3 @@ class SampleBook:
         if entry.idle_queue_since is not None and now - entry.idle_queue_since >= STUCK_SECONDS:
             return None
         return entry
-
-
-def names() -> tuple[str, ...]:
-    """The metrics that are served a pod."""
-    return tuple(_VALUES)

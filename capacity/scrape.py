@@ -1,14 +1,15 @@
-"""Asks every Ready engine once a second for its metrics; one that hangs holds up nobody else."""
+"""Asks every Ready engine and gateway once a second for its metrics; one that hangs holds up nobody else."""
 
 import asyncio
 import time
 
 import httpx
 
-from capacity.exposition import BadSample, parse
+from capacity.exposition import BadSample, gateway_requests, parse
 from capacity.pods import Pod, PodBook
 from capacity.samples import SampleBook
 from capacity.telemetry import Telemetry
+from rules import ports
 from rules.metrics import Engine
 
 PAGE_LIMIT = 4 * 2**20
@@ -60,8 +61,10 @@ class Scraper:
         try:
             async with asyncio.timeout(self._timeout):
                 text = await self._page(pod)
-            sample = parse(text, self._engine)
-            self._samples.add(pod, sample, time.monotonic(), time.time())
+            if pod.gateway:
+                self._samples.add_gateway(pod, gateway_requests(text), time.monotonic(), time.time())
+            else:
+                self._samples.add(pod, parse(text, self._engine), time.monotonic(), time.time())
             self._telemetry.scrapes.labels("ok").inc()
         except BadSample as error:
             self._telemetry.rejected.labels(error.reason).inc()
@@ -75,7 +78,8 @@ class Scraper:
     async def _page(self, pod: Pod) -> str:
         host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
         body = bytearray()
-        async with self._http.stream("GET", f"http://{host}:{self._port}/metrics", timeout=self._timeout) as response:
+        where = f"{ports.GATEWAY_METRICS}/stats/prometheus" if pod.gateway else f"{self._port}/metrics"
+        async with self._http.stream("GET", f"http://{host}:{where}", timeout=self._timeout) as response:
             response.raise_for_status()
             async for chunk in response.aiter_bytes():
                 body += chunk

@@ -1,9 +1,30 @@
-"""A percentile over the last seconds from a histogram that only ever grows."""
+"""Rates and percentiles over the last seconds, from counters and histograms that only ever grow."""
 
 import math
 from collections import deque
 
 from capacity.exposition import Buckets
+
+
+class CounterWindow:
+    """Keeps one count per scrape for `seconds`; a restart (the count falls) starts over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._kept: deque[tuple[float, float]] = deque()
+
+    def add(self, now: float, count: float) -> None:
+        """Remember the count scraped at `now` (seconds of a steady clock)."""
+        if self._kept and count < self._kept[-1][1]:
+            self._kept.clear()
+        self._kept.append((now, count))
+        while len(self._kept) > 2 and self._kept[1][0] <= now - self._seconds:
+            self._kept.popleft()
+
+    def rate(self) -> float:
+        """Per second over the window; 0 until there are two scrapes."""
+        (first_at, first), (last_at, last) = self._kept[0], self._kept[-1]
+        return (last - first) / (last_at - first_at) if last_at > first_at else 0.0
 
 
 class HistogramWindow:

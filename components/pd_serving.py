@@ -51,7 +51,7 @@ class PdServing(pulumi.ComponentResource):
         self.register_outputs({"router": router.resources.deployment.id})
 
     def _create_engine(self, plan: EnginePlan, scaled: bool, context: Context) -> pulumi.CustomResource:
-        seconds = f"{_rollout_seconds(plan)}s"
+        seconds = f"{rollout_seconds(plan, plan.placement.replicas)}s"
         timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
         ignored = ["spec.replicas"] if scaled else None
         return declare(deployment(plan, context), self, context, custom_timeouts=timeouts, ignore_changes=ignored)
@@ -70,7 +70,7 @@ def deployment(plan: EnginePlan, context: Context) -> Manifest:
         "spec": {
             "replicas": plan.placement.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "progressDeadlineSeconds": _rollout_seconds(plan),
+            "progressDeadlineSeconds": rollout_seconds(plan, plan.placement.replicas),
             "selector": {"matchLabels": dict(plan.selector)},
             "template": engine_template(plan.pod, plan.labels, plan.store_digest),
         },
@@ -87,5 +87,6 @@ def disruption_budget(plan: EnginePlan, context: Context) -> Manifest:
     }
 
 
-def _rollout_seconds(plan: EnginePlan) -> int:
-    return timing.rollout_seconds(plan.pod.load_seconds, plan.model.longest_request_seconds, plan.placement.replicas)
+def rollout_seconds(plan: EnginePlan, replicas: int) -> int:
+    """How long a rollout of so many of the plan's pods may take."""
+    return timing.rollout_seconds(plan.pod.load_seconds, plan.model.longest_request_seconds, replicas)

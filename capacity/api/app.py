@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from capacity import samples as sampled
 from capacity.kube import NAMES_ONLY, Kube, KubeError
 from capacity.pods import PodBook
 from capacity.samples import SampleBook
 from capacity.telemetry import Telemetry
-from rules.metrics.served import GROUP, VERSION
+from rules.metrics.served import GROUP, SERVED, VERSION
 
+_NAMES = tuple(metric.name for metric in SERVED)
 _CACHE_SECONDS = 1.0
 _CACHE_SIZE = 1000
 
@@ -98,7 +98,7 @@ class PodSelection:
 async def _values(request: Request, sources: Sources, selection: PodSelection) -> Response:
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     metric = request.path_params["metric"]
-    if namespace != sources.namespace or metric not in sampled.names():
+    if namespace != sources.namespace or metric not in _NAMES:
         return failure(404, "NotFound", f"no metric {metric} of pods in namespace {namespace}")
     try:
         names = (
@@ -128,7 +128,7 @@ def _item(namespace: str, pod: str, metric: str, value: float, wall: float) -> d
 async def _discovery(_: Request) -> Response:
     resources = [
         {"name": f"pods/{name}", "singularName": "", "namespaced": True, "kind": "MetricValueList", "verbs": ["get"]}
-        for name in sampled.names()
+        for name in _NAMES
     ]
     return JSONResponse(
         {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}", "resources": resources}

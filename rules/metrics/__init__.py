@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from rules.metrics.metric import Catalogue, EngineSignals, Metric
-from rules.metrics.platform import CAPACITY, MOONCAKE, ROUTER
+from rules.metrics.platform import CAPACITY, GATEWAY, MOONCAKE, ROUTER
 from rules.metrics.sglang import SGLANG, SGLANG_SIGNALS
 from rules.metrics.vllm import VLLM, VLLM_SIGNALS
 
@@ -13,7 +13,7 @@ ENGINES: Final[dict[Engine, tuple[Catalogue, EngineSignals]]] = {
     "vllm": (VLLM, VLLM_SIGNALS),
     "sglang": (SGLANG, SGLANG_SIGNALS),
 }
-CATALOGUES: Final[tuple[Catalogue, ...]] = (VLLM, SGLANG, ROUTER, MOONCAKE, CAPACITY)
+CATALOGUES: Final[tuple[Catalogue, ...]] = (VLLM, SGLANG, GATEWAY, ROUTER, MOONCAKE, CAPACITY)
 
 
 def find(series: str) -> tuple[Catalogue, Metric] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["gauge", "counter", "histogram"]
-Unit = Literal["requests", "ratio", "percent", "seconds", "tokens", "bytes", "pods", "pieces"]
+Unit = Literal["requests", "ratio", "percent", "seconds", "milliseconds", "tokens", "bytes", "pods", "pieces"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

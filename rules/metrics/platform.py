@@ -1,4 +1,4 @@
-"""Metrics of the parts beside the engines: router, store, and the capacity controller itself."""
+"""Metrics of the parts beside the engines: gateway, router, store, and the capacity controller itself."""
 
 from typing import Final
 
@@ -30,6 +30,26 @@ MOONCAKE: Final = Catalogue(
         Metric(name="master_put_start_alloc_failures_total", kind="counter", unit="pieces"),
         Metric(name="master_evicted_key_count", kind="counter", unit="pieces"),
         Metric(name="master_ping_failures_total", kind="counter", unit="pieces"),
+    ),
+)
+
+_REQUEST: Final = ("model", "client", "served_by")
+
+GATEWAY: Final = Catalogue(
+    program="envoy",
+    version="1.40",
+    metrics=(
+        Metric(
+            name="envoy_http_downstream_rq_total",
+            kind="counter",
+            unit="requests",
+            labels=("envoy_http_conn_manager_prefix",),
+        ),
+        Metric(name="envoy_moonstack_requests", kind="counter", unit="requests", labels=(*_REQUEST, "code")),
+        Metric(name="envoy_moonstack_prompt_tokens", kind="counter", unit="tokens", labels=_REQUEST),
+        Metric(name="envoy_moonstack_completion_tokens", kind="counter", unit="tokens", labels=_REQUEST),
+        Metric(name="envoy_moonstack_duration", kind="histogram", unit="milliseconds", labels=_REQUEST),
+        Metric(name="envoy_moonstack_first_byte", kind="histogram", unit="milliseconds", labels=_REQUEST),
     ),
 )
 

@@ -82,7 +82,7 @@ def test_models_keys_and_limits_reach_running_pods_and_listener_settings_replace
     assert restart_digest(gateway_files(stack(channel={}, gateway={"maxBodyBytes": 2048}))) != before
 
 
-def test_where_a_scaler_owns_the_gateway_no_replicas_are_written():
+def test_where_a_scaler_owns_the_gateway_its_minimum_is_to_begin_with():
     assert deployment(stack(gateway={"replicas": 3}), context(), "")["spec"]["replicas"] == 3
     scaled = stack(autoscaling={"gateway": {"enabled": True}, "engines": {"enabled": False}})
     assert deployment(scaled, context(), "")["spec"]["replicas"] == scaled.autoscaling.gateway.min_replicas
