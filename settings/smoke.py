@@ -21,6 +21,17 @@ class PulseSettings(Group):
     max_tokens: int = Field(default=32, ge=1)
 
 
+class DrillSettings(Group):
+    """The load under which drills run: few users with long streams."""
+
+    users: int = Field(default=3, ge=1)
+    max_tokens: int = Field(default=64, ge=1)
+    settle_seconds: PositiveFloat = 5
+    """Load before the disturbance, and after its end."""
+    slow_seconds: PositiveFloat = 15
+    """A first token later than this counts as slow."""
+
+
 class SmokeSettings(Group):
     """The safe probes that decide whether a deployment counts as done."""
 
@@ -40,3 +51,4 @@ class SmokeSettings(Group):
     golden_logprob_gap: float = Field(default=0.05, ge=0)
     """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""
     pulse: PulseSettings = PulseSettings()
+    drills: DrillSettings = DrillSettings()

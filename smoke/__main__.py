@@ -3,11 +3,12 @@
 import typer
 
 from smoke.commands.diagnose import doctor, print_runbooks
+from smoke.commands.drill import drill
 from smoke.commands.prove import compare, promote, run
 from smoke.commands.pulse import pulse
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (run, compare, promote, pulse, doctor):
+for command in (run, compare, promote, pulse, doctor, drill):
     app.command()(command)
 app.command("runbooks")(print_runbooks)
 

@@ -1,0 +1,1 @@
+"""Drills: take something away under load, and count what was lost."""

@@ -1,0 +1,160 @@
+"""The drills."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+from rules import names
+from smoke.cluster import ready
+from smoke.drills.drill import Drill, Ground
+from smoke.errors import PermanentError
+from smoke.keys import smoke_key
+
+ROOT: Final = Path(__file__).parents[2]
+OUTAGE_SECONDS: Final = 30.0
+KILLS: Final = 20
+FIRST_KILL_SECONDS: Final = 1.0
+KILL_STEP_SECONDS: Final = 0.7
+
+
+async def scale_down(ground: Ground) -> None:
+    """One engine fewer, and back."""
+    deployment = await ground.hands.engines(ground.model, names.PREFILL)
+    replicas = deployment["spec"]["replicas"]
+    if replicas < 2:
+        raise PermanentError(
+            f"{deployment['metadata']['name']} has {replicas} replica", "two are needed to take one away"
+        )
+    await ground.hands.scale(deployment, replicas - 1)
+    await ground.hands.scale(deployment, replicas)
+
+
+async def roll_decode(ground: Ground) -> None:
+    """Every decode engine is replaced."""
+    await ground.hands.restart(await ground.hands.engines(ground.model, names.DECODE))
+
+
+async def roll_prefill(ground: Ground) -> None:
+    """Every prefill engine is replaced."""
+    await ground.hands.restart(await ground.hands.engines(ground.model, names.PREFILL))
+
+
+async def restart_router(ground: Ground) -> None:
+    """Every router of the model is replaced."""
+    name = names.router(ground.model)
+    for deployment in await ground.hands.deployments({"app.kubernetes.io/component": "router"}):
+        if deployment["metadata"]["name"] == name:
+            await ground.hands.restart(deployment)
+
+
+async def restart_gateway(ground: Ground) -> None:
+    """Every Envoy is replaced."""
+    for deployment in await ground.hands.deployments({"app.kubernetes.io/component": names.GATEWAY}):
+        await ground.hands.restart(deployment)
+
+
+async def rotate_key(ground: Ground) -> None:
+    """The key that the load uses is rotated; the old value keeps working through the overlap."""
+    key = smoke_key(ground.live.settings)
+    await _run(sys.executable, "-m", "rotation", "--stack", ground.live.name, "--id", key.id)
+
+
+async def kill_master(ground: Ground) -> None:
+    """The Mooncake master is gone at once; it is a cache, so only time may be lost."""
+    masters = await ground.hands.cluster.pods({"app.kubernetes.io/name": names.KV_MASTER})
+    await ground.hands.kill(masters)
+
+
+async def kill_engine(ground: Ground) -> None:
+    """A prefill engine crashes in the middle of its work."""
+    deployment = await ground.hands.engines(ground.model, names.PREFILL)
+    pods = [pod for pod in await ground.hands.pods_of(deployment) if ready(pod)]
+    await ground.hands.crash(pods[0])
+
+
+async def drain_engines(ground: Ground) -> None:
+    """All engines of the model are evicted one after the other, as when their node is drained."""
+    for role in (names.PREFILL, names.DECODE):
+        deployment = await ground.hands.engines(ground.model, role)
+        await ground.hands.evict(await ground.hands.pods_of(deployment))
+
+
+async def metrics_outage(ground: Ground) -> None:
+    """The metrics API is away for half a minute: scalers hold what they have."""
+    deployment = (await ground.hands.deployments({"app.kubernetes.io/component": "capacity"}))[0]
+    await ground.hands.scale(deployment, 0)
+    await asyncio.sleep(OUTAGE_SECONDS)
+    await ground.hands.scale(deployment, deployment["spec"]["replicas"])
+
+
+async def kill_deployment(ground: Ground) -> None:
+    """`up` is killed at twenty points and repeated; nothing is orphaned, and the last run ends well."""
+    stack = ground.live.name
+    before = await _objects(ground)
+    command = (sys.executable, "-m", "local", "pulumi", "-s", stack, "up", "--yes", "--skip-preview")
+    for kill in range(KILLS):
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=ROOT,
+            start_new_session=True,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        await asyncio.sleep(FIRST_KILL_SECONDS + kill * KILL_STEP_SECONDS)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    await _run(*command)
+    if (after := await _objects(ground)) != before:
+        raise PermanentError(f"objects differ after the kills: {sorted(before ^ after)}", f"pulumi refresh -s {stack}")
+
+
+async def _objects(ground: Ground) -> set[str]:
+    cluster = ground.hands.cluster
+    kinds = (("deployments", "apps/v1"), ("services", ""), ("configmaps", ""), ("secrets", ""), ("serviceaccounts", ""))
+    own = {"app.kubernetes.io/part-of": "moonstack"}
+    return {
+        f"{kind}/{one['metadata']['name']}"
+        for kind, group in kinds
+        for one in await cluster.items(cluster.path(kind, group=group), own)
+        if one["metadata"]["name"] not in (names.SMOKE_LATEST, names.SMOKE_GREEN)
+    }
+
+
+async def _run(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await process.communicate()
+    if process.returncode:
+        tail = " ".join(output.decode(errors="replace").split())[-400:]
+        raise PermanentError(f"{' '.join(command[1:4])} ended with {process.returncode}: {tail}", "run it by itself")
+
+
+_DRAIN: Final = "preStop and terminationGracePeriodSeconds from longestRequestSeconds, --shutdown-timeout, kv_load_failure_policy recompute"
+
+CATALOGUE: Final = (
+    Drill(name="scale-down", what="one prefill engine is taken away", carried_by=_DRAIN, act=scale_down),
+    Drill(name="roll-decode", what="every decode engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_decode),
+    Drill(name="roll-prefill", what="every prefill engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_prefill),
+    Drill(name="restart-router", what="every router is replaced", act=restart_router,
+          carried_by="router.replicas of at least 2, readiness on /readiness, the gateway's retries before the first byte"),
+    Drill(name="restart-gateway", what="every gateway pod is replaced", act=restart_gateway,
+          carried_by="the gateway's drain script in preStop, its grace period, maxUnavailable 0"),
+    Drill(name="rotate-key", what="the key in use is rotated", act=rotate_key,
+          carried_by="both values accepted during the overlap, keys read from a mounted directory without a restart"),
+    Drill(name="kill-master", what="the Mooncake master is killed", act=kill_master,
+          carried_by="kv_load_failure_policy recompute: the store is a cache"),
+    Drill(name="kill-engine", what="a prefill engine crashes", act=kill_engine, broken_allowed=True,
+          carried_by="the gateway's retries before the first byte, kv_load_failure_policy recompute"),
+    Drill(name="drain-engines", what="engines are evicted as in a node drain", act=drain_engines,
+          carried_by=f"{_DRAIN}, PodDisruptionBudget of each role"),
+    Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage,
+          carried_by="the HPA holds its replicas without metrics; floors by minReplicas"),
+    Drill(name="kill-deployment", what="pulumi up is killed at 20 points", act=kill_deployment, local_only=True,
+          carried_by="server-side apply with fixed names, a lock that is cleared for dead local runs"),
+)  # fmt: skip

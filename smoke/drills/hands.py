@@ -1,0 +1,154 @@
+"""What a drill does to a cluster, and how it knows that it is over."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kr8s.asyncio.objects import Pod
+
+from rules import labels, names
+from smoke.cluster import Cluster, Object, Reply, ready
+from smoke.errors import PermanentError, SmokeError, TemporaryError
+
+MERGE: Final = "application/merge-patch+json"
+PATIENCE_SECONDS: Final = 900.0
+FIELD_MANAGER: Final = {"fieldManager": "moonstack-drill"}
+
+
+class Hands:
+    """Writes that need more than a reader's rights; each waits for its own end. All raise SmokeError."""
+
+    def __init__(self, cluster: Cluster, patience: float = PATIENCE_SECONDS, pause: float = 1.0) -> None:
+        self.cluster = cluster
+        self._patience = patience
+        self._pause = pause
+
+    async def deployments(self, selector: dict[str, str]) -> list[Object]:
+        """Deployments whose pods carry these labels. Raises PermanentError when there is none."""
+        every = await self.cluster.items(self.cluster.path("deployments", group="apps/v1"))
+        found = [one for one in every if selector.items() <= one["spec"]["template"]["metadata"]["labels"].items()]
+        if not found:
+            raise PermanentError(f"no Deployment has pods with {selector}", "deploy the stack first")
+        return found
+
+    async def engines(self, model: str, role: str) -> Object:
+        """The first Deployment of a role of a model."""
+        found = await self.deployments({labels.MODEL: names.slug(model), labels.ROLE: role})
+        return next((one for one in found if one["spec"]["replicas"]), found[0])
+
+    async def pods_of(self, deployment: Object) -> list[Object]:
+        """The pods that a Deployment selects, those that are ending included."""
+        return await self.cluster.pods(deployment["spec"]["selector"]["matchLabels"])
+
+    async def scale(self, deployment: Object, replicas: int) -> None:
+        """Set the number of pods and wait until so many are Ready and no other is left."""
+        path = self.cluster.path("deployments", deployment["metadata"]["name"], "apps/v1")
+        await self._write("PATCH", f"{path}/scale", {"spec": {"replicas": replicas}})
+        await self._until(lambda: self._settled(deployment, replicas), f"{replicas} pods of {_name(deployment)}")
+
+    async def restart(self, deployment: Object) -> None:
+        """Roll every pod, and wait until the last old one is gone and all new ones are Ready."""
+        old = {pod["metadata"]["uid"] for pod in await self.pods_of(deployment)}
+        stamp = {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}
+        body = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+        await self._write("PATCH", self.cluster.path("deployments", _name(deployment), "apps/v1"), body)
+
+        async def rolled() -> bool:
+            left = {pod["metadata"]["uid"] for pod in await self.pods_of(deployment)}
+            return not left & old and await self._settled(deployment, deployment["spec"]["replicas"])
+
+        await self._until(rolled, f"the rollout of {_name(deployment)}")
+
+    async def kill(self, pods: Iterable[Object]) -> None:
+        """Delete pods without grace, and wait until their Deployment has others that are Ready."""
+        for pod in pods:
+            await self._write("DELETE", self._pod(pod), {"gracePeriodSeconds": 0})
+            await self._replaced(pod)
+
+    async def evict(self, pods: Iterable[Object]) -> None:
+        """Evict pods one after the other, as a node drain does: a disruption budget may make it wait."""
+        for pod in pods:
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": _name(pod)}}
+
+            async def evicted(pod: Object = pod, body: dict[str, Any] = body) -> bool:
+                reply = await self.cluster.call("POST", f"{self._pod(pod)}/eviction", body=body)
+                if reply.status not in (200, 201, 429):
+                    raise _refused(reply, f"the eviction of {_name(pod)}")
+                return reply.status != 429
+
+            await self._until(evicted, f"the eviction of {_name(pod)}")
+            await self._replaced(pod)
+
+    async def crash(self, pod: Object) -> None:
+        """Kill every process of the engine but the first, which then ends; wait until the container is Ready again.
+
+        Process 1 of a container can't be killed from inside, and deleting a pod is no crash: the kubelet honours its grace.
+        """
+        before = _restarts(pod)
+        handle = await Pod(pod, api=self.cluster.api)
+        try:
+            await handle.exec(["/bin/sh", "-c", "kill -9 -1"], container="engine", check=False)
+        except Exception as error:
+            if isinstance(error, PermissionError | ValueError):
+                raise PermanentError(f"exec into {_name(pod)} failed: {error}", "grant create on pods/exec") from None
+
+        async def back() -> bool:
+            now = await self.cluster.get(self._pod(pod))
+            return now is not None and _restarts(now) > before and ready(now)
+
+        await self._until(back, f"the restart of {_name(pod)}")
+
+    async def _replaced(self, pod: Object) -> None:
+        """Wait until a pod is gone and its owner is whole again."""
+        owner = (await self.deployments({key: pod["metadata"]["labels"][key] for key in _identity(pod)}))[0]
+
+        async def whole() -> bool:
+            left = [one["metadata"]["uid"] for one in await self.pods_of(owner)]
+            return pod["metadata"]["uid"] not in left and await self._settled(owner, owner["spec"]["replicas"])
+
+        await self._until(whole, f"the replacement of {_name(pod)}")
+
+    async def _settled(self, deployment: Object, replicas: int) -> bool:
+        pods = await self.pods_of(deployment)
+        return len(pods) == replicas and all(ready(pod) for pod in pods)
+
+    async def _write(self, method: str, path: str, body: Any) -> None:
+        kind = MERGE if method == "PATCH" else "application/json"
+        params = FIELD_MANAGER if method == "PATCH" else None
+        reply = await self.cluster.call(method, path, params=params, body=body, kind=kind)
+        if reply.status not in (200, 201, 202):
+            raise _refused(reply, f"{method} {path}")
+
+    async def _until(self, done: Callable[[], Awaitable[bool]], what: str) -> None:
+        ends = time.monotonic() + self._patience
+        while time.monotonic() < ends:
+            try:
+                if await done():
+                    return
+            except TemporaryError:
+                pass  # an API server that restarts is part of some drills
+            await asyncio.sleep(self._pause)
+        raise PermanentError(f"{what} did not end within {self._patience:g} s", "run python -m smoke doctor")
+
+    def _pod(self, pod: Object) -> str:
+        return self.cluster.path("pods", _name(pod))
+
+
+def _name(thing: Object) -> str:
+    return thing["metadata"]["name"]
+
+
+def _identity(pod: Object) -> list[str]:
+    """The labels by which a pod's Deployment is found: all but the ones that the controller or an activation sets."""
+    changing = {"pod-template-hash", labels.ROUTED, "warm", "ready"}
+    return [key for key in pod["metadata"]["labels"] if key not in changing]
+
+
+def _restarts(pod: Object) -> int:
+    return sum(one.get("restartCount", 0) for one in pod.get("status", {}).get("containerStatuses", ()))
+
+
+def _refused(reply: Reply, what: str) -> SmokeError:
+    return PermanentError(f"{what} was refused with {reply.status}", "grant the drill's rights (docs/drills.md)")

@@ -1,0 +1,196 @@
+"""Drills count what was lost, outlast the end, and wait for the cluster to be whole."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rules import labels
+from smoke.channel.plan import Fault
+from smoke.cluster import Reply
+from smoke.drills.catalogue import CATALOGUE
+from smoke.drills.drill import Drill, Ground, judge
+from smoke.drills.hands import Hands
+from smoke.drills.run import run_drill
+from smoke.errors import PermanentError
+from smoke.load import Sample
+from smoke.probe import LiveStack
+from tests.unit.smoke.fakes import MODEL, FakeStack, dev_settings
+
+
+async def nothing(_: Ground) -> None:
+    await asyncio.sleep(0)
+
+
+DRILL = Drill(name="d", what="w", carried_by="c", act=nothing)
+
+
+def ok(began: float, first_token: float = 0.1) -> Sample:
+    return Sample(began, began + 1, "ok", 200, first_token)
+
+
+LOST, BROKEN = Sample(1, 2, "lost", 503, cause="no worker"), Sample(1, 2, "broken", 200, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("samples", "allowed", "verdict"),
+    [
+        ([ok(1), ok(11)], False, "pass"),
+        ([ok(1), LOST, ok(11)], False, "fail"),
+        ([ok(1), BROKEN, ok(11)], False, "fail"),
+        ([ok(1), BROKEN, ok(11)], True, "pass"),
+        ([ok(1), LOST, ok(11)], True, "fail"),
+        ([ok(1), ok(9)], False, "fail"),
+        ([], False, "fail"),
+    ],
+)
+def test_a_drill_passes_only_when_nothing_was_lost_and_load_outlasted_the_end(
+    samples: list[Sample], allowed: bool, verdict: str
+):
+    assert judge(replace(DRILL, broken_allowed=allowed), samples, ended=10, slow_seconds=5).verdict == verdict
+
+
+def test_slow_answers_are_counted_and_are_no_loss():
+    result = judge(DRILL, [ok(1, 9), ok(11)], ended=10, slow_seconds=5)
+    assert (result.slow, result.verdict) == (1, "pass")
+
+
+def test_the_cause_names_the_first_loss():
+    assert "1 lost: no worker" in (judge(DRILL, [LOST, ok(11)], 10, 5).cause or "")
+
+
+QUICK = {"users": 2, "maxTokens": 4, "settleSeconds": 0.3, "slowSeconds": 5}
+
+
+def ground(live: LiveStack) -> Ground:
+    quick = replace(live, settings=dev_settings(drills=QUICK))
+    return Ground(live=quick, hands=None, model=MODEL)  # type: ignore[arg-type]
+
+
+async def test_a_harmless_disturbance_loses_nothing(live: LiveStack):
+    result = await run_drill(DRILL, ground(live))
+    assert (result.verdict, result.lost, result.broken) == ("pass", 0, 0)
+    assert result.requests > 2
+
+
+async def test_a_gateway_that_refuses_meanwhile_fails_the_drill(live: LiveStack, stack: FakeStack):
+    async def outage(_: Ground) -> None:
+        stack.plan = stack.plan.model_copy(update={"faults": (Fault(kind="status", status=503),)})
+        await asyncio.sleep(0.3)
+        stack.plan = stack.plan.model_copy(update={"faults": ()})
+
+    result = await run_drill(replace(DRILL, act=outage), ground(live))
+    assert result.verdict == "fail"
+    assert result.lost > 0
+
+
+async def test_a_disturbance_that_does_not_work_fails_the_drill_with_its_cause(live: LiveStack):
+    async def broken(_: Ground) -> None:
+        raise PermanentError("no such pod", "deploy")
+
+    result = await run_drill(replace(DRILL, act=broken), ground(live))
+    assert (result.verdict, result.cause) == ("fail", "no such pod; deploy")
+
+
+async def test_a_local_drill_is_skipped_elsewhere(live: LiveStack):
+    settings = live.settings.model_copy(
+        update={"cluster": live.settings.cluster.model_copy(update={"kubeconfig": None})}
+    )
+    result = await run_drill(
+        replace(DRILL, local_only=True),
+        Ground(live=replace(live, settings=settings), hands=None, model=MODEL),  # type: ignore[arg-type]
+    )
+    assert result.verdict == "skip"
+
+
+def test_every_planned_event_may_lose_and_break_nothing():
+    assert [one.name for one in CATALOGUE if one.broken_allowed] == ["kill-engine"]
+    assert len({one.name for one in CATALOGUE}) == len(CATALOGUE)
+    assert all(one.carried_by for one in CATALOGUE)
+
+
+class Deployment:
+    """A Deployment whose pods take two looks to change, in the API's shapes."""
+
+    namespace = "moonstack-dev"
+
+    def __init__(self, replicas: int) -> None:
+        self.replicas = replicas
+        self.generation = 0
+        self.pod_list = [self._pod(n) for n in range(replicas)]
+        self.looks = 0
+        self.calls: list[tuple[str, str]] = []
+        self.budget = 0
+
+    @property
+    def object(self) -> dict[str, Any]:
+        own = {labels.MODEL: MODEL, labels.ROLE: "prefill"}
+        spec = {"replicas": self.replicas, "selector": {"matchLabels": own}, "template": {"metadata": {"labels": own}}}
+        return {"metadata": {"name": "dev-wide-prefill"}, "spec": spec}
+
+    def _pod(self, number: int) -> dict[str, Any]:
+        name = f"pod-{self.generation}-{number}"
+        own = {labels.MODEL: MODEL, labels.ROLE: "prefill", "pod-template-hash": "x"}
+        state = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return {"metadata": {"name": name, "uid": name, "labels": own}, "status": state}
+
+    def path(self, resource: str, name: str = "", group: str = "") -> str:
+        return f"/{resource}/{name}".rstrip("/")
+
+    async def items(self, path: str, selector: Any = None) -> list[Any]:
+        return [self.object]
+
+    async def pods(self, selector: Any) -> list[Any]:
+        self.looks += 1
+        if self.looks % 3 == 0:
+            self.pod_list = [self._pod(n) for n in range(self.replicas)]
+        return self.pod_list
+
+    async def call(self, method: str, path: str, *, params: Any = None, body: Any = None, kind: str = "") -> Reply:
+        self.calls.append((method, path))
+        if path.endswith("/eviction") and self.budget > 0:
+            self.budget -= 1
+            return Reply(429, "{}")
+        if path.endswith("/scale"):
+            self.replicas = body["spec"]["replicas"]
+        else:
+            self.generation += 1
+        return Reply(200, "{}")
+
+
+def hands(deployment: Deployment, patience: float = 5) -> Hands:
+    return Hands(deployment, patience=patience, pause=0)  # type: ignore[arg-type]
+
+
+async def test_scaling_waits_until_the_pods_are_as_many():
+    deployment = Deployment(2)
+    await hands(deployment).scale(deployment.object, 1)
+    assert len(deployment.pod_list) == 1
+
+
+async def test_a_restart_waits_until_no_old_pod_is_left():
+    deployment = Deployment(2)
+    await hands(deployment).restart(deployment.object)
+    assert {pod["metadata"]["name"] for pod in deployment.pod_list} == {"pod-1-0", "pod-1-1"}
+
+
+async def test_an_eviction_that_a_budget_refuses_is_tried_again():
+    deployment = Deployment(1)
+    deployment.budget = 3
+    await hands(deployment).evict(list(deployment.pod_list))
+    assert [path for _, path in deployment.calls].count("/pods/pod-0-0/eviction") == 4
+
+
+async def test_what_never_ends_is_said_after_the_patience():
+    deployment = Deployment(2)
+    deployment.pods = lambda selector: asyncio.sleep(0, [])  # type: ignore[method-assign]
+    with pytest.raises(PermanentError, match="did not end within"):
+        await hands(deployment, patience=0.05).scale(deployment.object, 1)
+
+
+async def test_a_missing_right_is_named():
+    deployment = Deployment(1)
+    deployment.call = lambda *a, **k: asyncio.sleep(0, Reply(403, "{}"))  # type: ignore[method-assign]
+    with pytest.raises(PermanentError, match="refused with 403"):
+        await hands(deployment).scale(deployment.object, 0)
