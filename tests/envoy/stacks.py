@@ -9,7 +9,7 @@ ASK: dict[str, Any] = {"model": "chat", "messages": [{"role": "user", "content":
 MODEL: dict[str, Any] = {
     "name": "chat",
     "weights": {"source": "development", "location": "dev-wide", "revision": "local", "size": "400Mi"},
-    "engine": {"build": "cpu", "dtype": "float32"},
+    "engine": {"build": "cpu", "dtype": "float32", "blockSize": 32},
     "prefill": {"pool": "ascend", "replicas": 1, "chips": 8},
     "decode": {"pool": "ascend", "replicas": 1, "chips": 4},
     "longestRequestSeconds": 5,
