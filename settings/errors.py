@@ -31,6 +31,18 @@ _FIX = {
     "string_pattern_mismatch": ("must match {pattern}", "correct the spelling"),
     "string_too_long": ("must have at most {max_length} characters", "shorten it"),
     "string_too_short": ("must not be empty", "give a value"),
+    "string_type": ("must be text", "put it in quotes"),
+    "model_type": ("must be a mapping", "write its keys below it"),
+    "dict_type": ("must be a mapping", "write its keys below it"),
+    "tuple_type": ("must be a list", "write one item a line, each after a dash"),
+    "int_type": ("must be a whole number", "write digits only"),
+    "int_parsing": ("must be a whole number", "write digits only"),
+    "int_from_float": ("must be a whole number", "round it"),
+    "float_type": ("must be a number", "write digits"),
+    "float_parsing": ("must be a number", "write digits"),
+    "finite_number": ("must be a finite number", "write digits"),
+    "bool_type": ("must be true or false", "write one of them"),
+    "bool_parsing": ("must be true or false", "write one of them"),
 }
 
 
@@ -60,6 +72,8 @@ def _problem(detail: ErrorDetails, key: str, root: Any) -> Problem:
 def _path(key: str, location: tuple[int | str, ...]) -> str:
     path = key
     for part in location:
+        if isinstance(part, str) and "[" in part:  # pydantic's name of a union's branch, no key of the user's
+            continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}"
     return path
 
