@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from policies.audit.cli import audit_command
 from policies.manifests import ManifestError, load
 from policies.report import FORMATS
 from policies.rule import Facts
@@ -36,6 +37,9 @@ def scan_command(
         raise typer.Exit(2) from None
     sys.stdout.write(FORMATS[output](violations))
     raise typer.Exit(1 if failed(violations) else 0)
+
+
+app.command("audit")(audit_command)
 
 
 @app.callback()
