@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import Context
 from components.envoy.files import gateway_files, restart_digest
@@ -81,20 +80,17 @@ class Gateway(pulumi.ComponentResource):
             manifest, self, self._context, depends_on=needs, custom_timeouts=timeouts, ignore_changes=ignored
         )
 
-    def _create_certificate(
-        self, certificate: Mapping[str, pulumi.Input[str]] | None
-    ) -> kubernetes.core.v1.Secret | None:
-        """Not through `declare`: a private key belongs into no list of manifests."""
+    def _create_certificate(self, certificate: Mapping[str, pulumi.Input[str]] | None) -> pulumi.CustomResource | None:
         if certificate is None:
             return None
-        data = {name: pulumi.Output.secret(value) for name, value in certificate.items()}
-        return kubernetes.core.v1.Secret(
-            names.GATEWAY_TLS,
-            metadata=self._context.metadata(names.GATEWAY_TLS, "gateway"),
-            type="kubernetes.io/tls",
-            string_data=data,
-            opts=self._context.namespaced_opts(self),
-        )
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self._context.metadata(names.GATEWAY_TLS, "gateway"),
+            "type": "kubernetes.io/tls",
+            "stringData": {name: pulumi.Output.secret(value) for name, value in certificate.items()},
+        }
+        return declare(manifest, self, self._context)
 
 
 def local_certificate(settings: Settings) -> dict[str, str] | None:

@@ -73,6 +73,7 @@ def _plan(
         chips=placement.chips,
         cpu=placement.cpu,
         memory=placement.memory,
+        memory_limit=placement.memory_limit or placement.memory,
         weights=weights,
         store=store.name,
         load_seconds=load_seconds(model, chip),

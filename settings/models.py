@@ -42,6 +42,8 @@ class RoleSettings(Group):
     tensor_parallel: int | None = Field(default=None, ge=1)
     cpu: Quantity = "4"
     memory: Quantity = "32Gi"
+    memory_limit: Quantity | None = None
+    """Memory at which the pod is ended; `memory`, which it reserves, when not given."""
 
 
 Placements = Annotated[tuple[RoleSettings, ...], BeforeValidator(_one_or_many)]

@@ -37,6 +37,7 @@ class EnginePod:
     chips: int
     cpu: str
     memory: str
+    memory_limit: str
     weights: PodWeights
     store: str
     """The Mooncake master, and the ConfigMap of its clients."""
@@ -98,7 +99,7 @@ def engine_spec(pod: EnginePod) -> dict[str, Any]:
 
 
 def engine_container(pod: EnginePod) -> dict[str, Any]:
-    """The engine container. Chip requests equal limits; the memory limit equals the request, as KV space is resident."""
+    """The engine container. Chip requests equal limits, as Kubernetes wants for extended resources."""
     chips = {pod.resource: str(pod.chips)} if pod.resource and pod.chips else {}
     return {
         "name": "engine",
@@ -110,7 +111,7 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
         "ports": [{"name": "http", "containerPort": ports.ENGINE, "protocol": "TCP"}],
         "resources": {
             "requests": {"cpu": pod.cpu, "memory": pod.memory, **chips},
-            "limits": {"memory": pod.memory, **chips},
+            "limits": {"memory": pod.memory_limit, **chips},
         },
         "startupProbe": _probe(timing.startup_failure_threshold(pod.load_seconds)),
         "readinessProbe": _probe(2),

@@ -77,7 +77,7 @@ def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
     store = settings.kv_store
     for index, model in enumerate(settings.models):
         for each in placed(settings, index):
-            member, memory = each.member, each.placement.memory
+            member, memory = each.member, each.placement.memory_limit or each.placement.memory
             chip = engine_chip(member.chip.id, model.engine.build)
             if not connectors.joins_store(model.connector, chip, store.enabled):
                 continue
