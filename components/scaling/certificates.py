@@ -37,18 +37,19 @@ def new_authority(name: str) -> KeyPair:
     return _pair(certificate, key)
 
 
-def new_certificate(authority: KeyPair, hosts: list[str]) -> KeyPair:
-    """A serving certificate for the host names. Raises ValueError when the authority can't be read."""
+def new_certificate(authority: KeyPair, hosts: list[str], *, client: bool = False) -> KeyPair:
+    """A serving certificate for the host names, or a client's. Raises ValueError when the authority can't be read."""
     key = ec.generate_private_key(ec.SECP256R1())
     signer = x509.load_pem_x509_certificate(authority.certificate.encode())
     signing_key = serialization.load_pem_private_key(authority.key.encode(), password=None)
     if not isinstance(signing_key, ec.EllipticCurvePrivateKey):
         raise ValueError("the authority's key is no EC key")
+    purpose = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
     names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
     certificate = (
         _builder(_name(hosts[0]), signer.subject, key, CERTIFICATE_YEARS)
         .add_extension(names, critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .sign(signing_key, hashes.SHA256())
     )
     return _pair(certificate, key)

@@ -39,10 +39,18 @@ class FakeCluster:
         for queue in self.watchers:
             queue.put_nowait({"type": "DELETED", "object": body})
 
-    def pod(self, name: str, *, ready: bool = True, namespace: str = "n", **labels: str) -> str:
+    def pod(
+        self,
+        name: str,
+        *,
+        ready: bool = True,
+        namespace: str = "n",
+        ip: str = "127.0.0.1",
+        labels: dict[str, str] | None = None,
+    ) -> str:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        status = {"podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": str(ready)}]}
-        meta = {"name": name, "uid": f"uid-{name}", "labels": labels}
+        status = {"podIP": ip, "conditions": [{"type": "Ready", "status": str(ready)}]}
+        meta = {"name": name, "uid": f"uid-{name}", "labels": labels or {}}
         self.put(path, {"metadata": meta, "status": status})
         return path
 
@@ -88,7 +96,8 @@ class FakeCluster:
             return JSONResponse({"message": "not found"}, status_code=404)
         if request.query_params.get("watch"):
             return StreamingResponse(self._events())
-        wanted = [pair for pair in request.query_params.get("labelSelector", "").split(",") if pair]
+        selector = request.query_params.get("labelSelector", "").replace(" in (engine,gateway)", "")
+        wanted = [pair for pair in selector.split(",") if pair]
         items = [body for at, body in self.objects.items() if at.startswith(f"{path}/") and _selected(body, wanted)]
         return JSONResponse({"metadata": {"resourceVersion": str(self.version)}, "items": items})
 

@@ -23,7 +23,7 @@ class Api:
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(api(sources)), base_url="https://metrics")
 
     def add(self, name: str, *, ready: bool = True, **labels: str) -> Pod:
-        pod = pod_of(self.cluster.objects[self.cluster.pod(name, ready=ready, **labels)])
+        pod = pod_of(self.cluster.objects[self.cluster.pod(name, ready=ready, labels=labels)])
         self.pods.set(pod)
         return pod
 
