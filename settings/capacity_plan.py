@@ -22,7 +22,7 @@ ROLLOUT_SURGE = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolePlan:
-    """Replicas of one role of a model on one pool, and its warm pods."""
+    """Pods of one role of a model on one pool (over all groups and nodes of an engine), and its warm pods."""
 
     path: str
     model: ModelSettings
@@ -45,13 +45,14 @@ def role_plans(settings: "Settings") -> Iterator[RolePlan]:
             warmed = warm.enabled and role in warm.roles and model.backend == "native"
             low, high = scaling.bounds(role)
             for position, placement in enumerate(placements):
+                pods = model.groups * placement.nodes  # Kthena's bounds are per group; natively both are 1
                 yield RolePlan(
                     path=f"models[{index}].{name}[{position}]",
                     model=model,
                     role=role,
                     placement=placement,
-                    low=low if scaling.enabled else placement.replicas,
-                    high=max(high, placement.replicas) if scaling.enabled else placement.replicas,
+                    low=pods * (low if scaling.enabled else placement.replicas),
+                    high=pods * (max(high, placement.replicas) if scaling.enabled else placement.replicas),
                     warm=warm.replicas if warmed else 0,
                     warm_high=warm.max_replicas if warmed else 0,
                     scaled=scaling.enabled,
