@@ -130,21 +130,19 @@ def _build(target: Path) -> None:
 
 
 def _bootstrap(target: Path) -> None:
-    exclusions = [f"--dpkgopt=path-exclude={pattern}" for pattern in _UNNEEDED]
     # In a mount namespace of its own: killed at any point, it leaves no /dev mounted in a folder that is removed next time.
-    enter = ["unshare", "--mount", "--propagation", "private"]
-    command = [
-        *enter,
-        "mmdebstrap",
+    enter = ("unshare", "--mount", "--propagation", "private")
+    options = (
         "--quiet",
         "--mode=root",
         "--variant=minbase",
         "--architectures=amd64",
-        *exclusions,
-    ]
+        f"--include={','.join(PACKAGES)}",
+    )
+    exclusions = (f"--dpkgopt=path-exclude={pattern}" for pattern in _UNNEEDED)
     mirror = [os.environ[MIRROR_VARIABLE]] if os.environ.get(MIRROR_VARIABLE) else []
     done = subprocess.run(
-        [*command, f"--include={','.join(PACKAGES)}", SUITE, str(target), *mirror],
+        [*enter, "mmdebstrap", *options, *exclusions, SUITE, str(target), *mirror],
         capture_output=True,
         text=True,
         check=False,

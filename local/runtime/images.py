@@ -10,14 +10,8 @@ from local.progress import Progress
 from local.runtime import base, cache, engine, own_packages, python_packages
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_LAUNCHER = """#!/usr/bin/python3
-import sys
-
-from {module} import main
-
-if __name__ == "__main__":
-    sys.exit(main())
-"""
+_FILES = Path(__file__).parents[2] / "images"
+"""The launchers; the Containerfiles beside them make the same images for a registry."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +26,7 @@ class Recipe:
     packages: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     own_code: str = ""
-    """Digest of what `entries` takes from this repository."""
+    """What `entries` takes from this repository, or its digest."""
 
 
 def names() -> tuple[str, ...]:
@@ -73,8 +67,16 @@ def _own_layer(name: str, reference: str) -> Path:
 
 def _recipes() -> dict[str, Recipe]:
     return {
-        "engine-cpu": Recipe(engine.COMMAND, _engine_entries, environment=_ENGINE_ENVIRONMENT),
-        "router": Recipe(("vllm-router",), _router_entries, "router", {"PYTHONPATH": "/opt/router"}),
+        "engine-cpu": Recipe(
+            engine.COMMAND, _engine_entries, environment=_ENGINE_ENVIRONMENT, own_code=_text("engine-cpu/vllm")
+        ),
+        "router": Recipe(
+            ("vllm-router",),
+            _router_entries,
+            "router",
+            {"PYTHONPATH": "/opt/router"},
+            _text("router/vllm-router"),
+        ),
         "mooncake": Recipe(("mooncake_master",), _mooncake_entries, "mooncake"),
         "gateway": Recipe(("envoy",), _gateway_entries, "gateway"),
         "capacity": Recipe(
@@ -95,11 +97,11 @@ _ENGINE_ENVIRONMENT = {
 
 
 def _engine_entries(_: Path) -> list[Entry]:
-    return [_launcher("vllm", "vllm.entrypoints.cli.main")]
+    return [_launcher("engine-cpu/vllm")]
 
 
 def _router_entries(packages: Path) -> list[Entry]:
-    return [_launcher("vllm-router", "vllm_router.launch_router"), *archive.tree(packages, "/opt/router")]
+    return [_launcher("router/vllm-router"), *archive.tree(packages, "/opt/router")]
 
 
 def _mooncake_entries(packages: Path) -> list[Entry]:
@@ -121,10 +123,16 @@ def _capacity_entries(packages: Path) -> list[Entry]:
     return [*archive.tree(packages, "/opt/capacity"), *own]
 
 
-def _launcher(name: str, module: str) -> Entry:
-    return Entry(f"/usr/local/bin/{name}", _LAUNCHER.format(module=module).encode(), mode=0o755)
+def _launcher(path: str) -> Entry:
+    file = _FILES / path
+    return Entry(f"/usr/local/bin/{file.name}", file, mode=0o755)
+
+
+def _text(path: str) -> str:
+    return (_FILES / path).read_text()
 
 
 def _digest(recipe: Recipe) -> str:
+    """Changes with this file, the base, the packages, and what the layer takes from the checkout."""
     packages = python_packages.digest(recipe.packages) if recipe.packages else ""
     return cache.key(Path(__file__).read_bytes(), base.digest(), repr(recipe.command), packages, recipe.own_code)

