@@ -67,6 +67,38 @@ def the_implementation_is_complete(settings: "Settings") -> list[Problem]:
     return problems
 
 
+def one_stack_serves_the_metrics(settings: "Settings") -> list[Problem]:
+    """custom.metrics.k8s.io has one backend a cluster, and ours knows its own namespace only."""
+    scaling = settings.autoscaling
+    reads = scaling.gateway.enabled or (scaling.engines.enabled and scaling.engines.implementation == "hpa")
+    if settings.cluster_scope == "own" or not reads or scaling.engines.metrics_source != "builtin":
+        return []
+    return [
+        Problem(
+            "autoscaling.engines.metricsSource",
+            "builtin",
+            "the metrics API of this cluster belongs to the stack with clusterScope own and serves that stack only",
+            "use prometheus-adapter here, or a cluster of its own",
+        )
+    ]
+
+
+def ratios_can_both_hold(settings: "Settings") -> list[Problem]:
+    """Two floors that each ask for more of the other role would drive both to their maximum."""
+    engines = settings.autoscaling.engines
+    product = (engines.decode_per_prefill or 0) * (engines.prefill_per_decode or 0)
+    if product <= 1:
+        return []
+    return [
+        Problem(
+            "autoscaling.engines.prefillPerDecode",
+            engines.prefill_per_decode,
+            f"times decodePerPrefill {engines.decode_per_prefill:g} is {product:g}, above 1: each role would chase the other",
+            "lower one of the two",
+        )
+    ]
+
+
 def windows_are_possible(settings: "Settings") -> list[Problem]:
     """A scheduled floor names a model that exists and stays within the role's maximum."""
     engines = settings.autoscaling.engines
@@ -107,6 +139,8 @@ def the_most_fits(settings: "Settings") -> list[Problem]:
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     rules_can_work,
     the_implementation_is_complete,
+    one_stack_serves_the_metrics,
+    ratios_can_both_hold,
     windows_are_possible,
     the_most_fits,
 )

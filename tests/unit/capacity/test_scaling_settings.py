@@ -68,6 +68,20 @@ def test_an_impossible_window_is_refused(window: dict[str, Any], said: str):
     assert any(said in line for line in lines(scaled(schedule=[sound | window])))
 
 
+def test_two_ratios_that_chase_each_other_are_refused():
+    Settings.from_mapping(scaled(decodePerPrefill=0.5, prefillPerDecode=2))
+    assert any(
+        "each role would chase the other" in line for line in lines(scaled(decodePerPrefill=1, prefillPerDecode=2))
+    )
+
+
+def test_a_second_stack_of_a_cluster_cannot_serve_the_metrics_too():
+    values = scaled() | {"clusterScope": "use"}
+    assert any("clusterScope own" in line for line in lines(values))
+    values["autoscaling"]["engines"]["metricsSource"] = "prometheus-adapter"
+    Settings.from_mapping(values)
+
+
 def test_the_gateways_thresholds_leave_room_between_them():
     values = dev()
     values["autoscaling"]["gateway"] = {"scaleInThreshold": 0.8}
