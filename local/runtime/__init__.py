@@ -21,12 +21,11 @@ def ensure(progress: Progress) -> LocalRuntime:
 
     Takes minutes and 10 GB the first time, under a second later. Raises LocalError if something can't be had.
     """
-    for name in images.names():
-        images.ensure_layers(name, progress)
+    references = {name: images.ensure_layers(name, progress) for name in images.names()}
     environment = engine.ensure(progress)
     made = {name: models.ensure(name, progress) for name in models.SPECIFICATIONS}
     runtime = LocalRuntime(
-        images={name: image(name) for name in images.names()},
+        images=references,
         engine=HostEngine(host_path=str(environment), mount_path=engine.MOUNT_PATH, command=engine.COMMAND),
         models={name: DevelopmentModel(path=str(model.path), revision=model.revision) for name, model in made.items()},
     )

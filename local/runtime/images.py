@@ -36,18 +36,20 @@ def names() -> tuple[str, ...]:
 
 def reference(name: str) -> str:
     """The image's name and tag; the tag changes with everything that goes into the image."""
-    return f"localhost/moonstack/{name}:{_digest(_recipes()[name])}"
+    return _reference(name, _recipes()[name])
 
 
-def ensure_layers(name: str, progress: Progress) -> None:
-    """Have the layers of the image."""
+def ensure_layers(name: str, progress: Progress) -> str:
+    """Have the layers of the image, and give its reference."""
     recipe = _recipes()[name]
+    wanted = _reference(name, recipe)
     base.ensure_layer(progress)
-    own = _own_layer(name, reference(name))
+    own = _own_layer(name, wanted)
     if not own.exists():
         folder = python_packages.ensure(recipe.packages, progress) if recipe.packages else base.folder()
         cache.ensure(own, lambda partial: archive.write_layer(partial, recipe.entries(folder)))
         cache.prune(own, f"image-{name}-*.tar")
+    return wanted
 
 
 def built(name: str, reference: str) -> archive.Image:
@@ -59,6 +61,10 @@ def built(name: str, reference: str) -> archive.Image:
         user=f"{base.USER_ID}:{base.USER_ID}",
     )
     return archive.Image(reference, [base.layer(), _own_layer(name, reference)], config)
+
+
+def _reference(name: str, recipe: Recipe) -> str:
+    return f"localhost/moonstack/{name}:{_digest(recipe)}"
 
 
 def _own_layer(name: str, reference: str) -> Path:
@@ -119,7 +125,7 @@ def _gateway_entries(packages: Path) -> list[Entry]:
 
 
 def _capacity_entries(packages: Path) -> list[Entry]:
-    own = [Entry(f"/opt/moonstack/{path}", source) for path, source in own_packages.files().items()]
+    own = [Entry(f"/opt/moonstack/{path}", source, mode=0o644) for path, source in own_packages.files().items()]
     return [*archive.tree(packages, "/opt/capacity"), *own]
 
 

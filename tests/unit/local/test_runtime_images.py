@@ -119,11 +119,9 @@ def test_of_an_image_only_the_last_layer_is_kept(
     monkeypatch.setattr(images.base, "ensure_layer", lambda progress: None)
     monkeypatch.setattr(python_packages, "ensure", lambda name, progress: _wheels(tmp_path, {"x.py": ""}))
     monkeypatch.setenv("MOONSTACK_CACHE", str(tmp_path / "cache"))
-    images.ensure_layers("capacity", Progress())
-    first = images.built("capacity", images.reference("capacity")).layers[1]
+    first = images.built("capacity", images.ensure_layers("capacity", Progress())).layers[1]
     (checkout / "rules" / "__init__.py").write_text("x = 1\n")
-    images.ensure_layers("capacity", Progress())
-    second = images.built("capacity", images.reference("capacity")).layers[1]
+    second = images.built("capacity", images.ensure_layers("capacity", Progress())).layers[1]
     assert (first.exists(), second.exists()) == (False, True)
     assert {path.suffix for path in cache.runtime_dir().iterdir() if not path.name.startswith(".")} == {".tar"}
 

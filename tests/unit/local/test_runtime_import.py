@@ -94,8 +94,7 @@ def test_what_was_built_is_what_the_stacks_read_and_the_cluster_gets(
     record: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(images, "names", lambda: tuple(REFERENCES))
-    monkeypatch.setattr(images, "reference", REFERENCES.__getitem__)
-    monkeypatch.setattr(images, "ensure_layers", lambda name, progress: None)
+    monkeypatch.setattr(images, "ensure_layers", lambda name, progress: REFERENCES[name])
     monkeypatch.setattr(engine, "ensure", lambda progress: Path("/cache/engine"))
     monkeypatch.setattr(models, "ensure", lambda name, progress: models.Model(Path("/cache", name), "0" * 64))
     built = runtime.ensure(Progress())
