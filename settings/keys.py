@@ -29,6 +29,11 @@ class KeySettings(Group):
     """The application that holds the key."""
     qps: int | None = Field(default=None, ge=1)
     tokens_per_day: int | None = Field(default=None, ge=1)
+    channel_key: DnsLabel | None = None
+    """Client keys: the outbound key that pays for this client's requests at the channel; `channel.key` when not given.
+
+    With one of purpose debug the client may also choose its target (header `moonstack-target`).
+    """
     not_before: Moment | None = None
     """The gateway refuses a client key before this moment."""
     expires: Moment | None = None

@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from components.envoy.channel import KEY_SECRET
 from components.envoy.listeners import ADMIN_CLUSTER
 from components.envoy.schema import Json, Pod, extension, from_file
 from settings.settings import Settings
 
+ANY_SECRET: Final = "any"
+"""Stands for every key while a configuration is checked."""
 NODE: Final = {"id": "gateway", "cluster": "moonstack"}
 
 
@@ -28,7 +29,7 @@ def static(settings: Settings, pod: Pod, listeners: list[Json], clusters: list[J
         "static_resources": {
             "listeners": listeners,
             "clusters": clusters,
-            "secrets": [{"name": KEY_SECRET, "generic_secret": {"secret": {"inline_string": "none"}}}],
+            "secrets": [{"name": ANY_SECRET, "generic_secret": {"secret": {"inline_string": "none"}}}],
         },
     }
 

@@ -4,18 +4,13 @@ Filters of a composite cluster's member are skipped (envoyproxy/envoy#29318), an
 listener of its own keeps the channel's key from a cluster that is tried next.
 """
 
-from typing import Final
-
 from components.envoy import connection, filters, limits
 from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
 from components.envoy.internal import outward_router, outward_routes
 from components.envoy.replies import local_replies, with_status
-from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds
+from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds, typed
 from settings.channel import ChannelSettings
 from settings.settings import Settings
-
-KEY_SECRET: Final = "channel-key"
-KEY_FILE: Final = f"{KEY_SECRET}.yaml"
 
 
 def listener(settings: Settings, pod: Pod) -> Json:
@@ -29,12 +24,13 @@ def listener(settings: Settings, pod: Pod) -> Json:
         out,
         streamed=milliseconds(channel.read_timeout_ms),
         whole=seconds(channel.longest_request_seconds),
+        payers=_payers(settings),
     )
     http_filters = [
         limits.channel_limit(settings),
         filters.lua("answer", filters.channel_answer_source()),
-        filters.lua("target", filters.target_source()),
-        _credential(pod),
+        filters.lua("target", filters.target_source(settings, outside=True)),
+        *(_credential(key_id, pod) for key_id in keys_in_use(settings)),
         outward_router(),
     ]
     manager = connection.behind_internal(CHANNEL_LISTENER, http_filters, routes, local_reply_config=_replies())
@@ -68,12 +64,24 @@ def cluster(settings: Settings, pod: Pod) -> Json:
     }
 
 
+def keys_in_use(settings: Settings) -> list[str]:
+    """Outbound keys that requests are paid with: the channel's own first, then those of single clients."""
+    own = [settings.channel.key] if settings.channel.key else []
+    clients = sorted({key.channel_key for key in settings.keys.keys if key.channel_key})
+    return list(dict.fromkeys([*own, *clients]))
+
+
+def key_file(key_id: str) -> str:
+    """Name of the file that says where a key lies."""
+    return f"{_filter(key_id)}.yaml"
+
+
 def key_secret(key_id: str, pod: Pod) -> Json:
-    """Where the channel's key lies; the Secret holds the bare value, this names the file only."""
+    """Where a key lies; the Secret holds the bare value, this names the file only."""
     secret = {"filename": f"{pod.channel}/{key_id}", "watched_directory": {"path": pod.channel}}
     return {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
-        "name": KEY_SECRET,
+        "name": _filter(key_id),
         "generic_secret": {"secret": secret},
     }
 
@@ -88,16 +96,33 @@ def path_prefix(channel: ChannelSettings) -> str:
     return (channel.base_url.path or "").rstrip("/")
 
 
-def _credential(pod: Pod) -> Json:
+def _filter(key_id: str) -> str:
+    return f"channel-key-{key_id}"
+
+
+def _payers(settings: Settings) -> list[tuple[Json | None, Json]]:
+    """Clients with an outbound key of their own, then everyone else with the channel's."""
+    special = [key for key in settings.keys.keys if key.channel_key and not key.outbound]
+    own = [(limits.client_matcher([key.id]), _switched_on(key.channel_key)) for key in special]
+    return [*own, (None, _switched_on(settings.channel.key))]
+
+
+def _switched_on(key_id: str | None) -> Json:
+    if key_id is None:
+        return {}
+    return {"typed_per_filter_config": {_filter(key_id): typed("config.route.v3.FilterConfig", config={})}}
+
+
+def _credential(key_id: str, pod: Pod) -> Json:
+    """Puts one key into requests whose route switches it on; a request without any leaves without a key and comes back as 502."""
     generic = extension(
         "generic", "extensions.http.injected_credentials.generic.v3.Generic",
-        credential={"name": KEY_SECRET, "sds_config": from_file(pod.config, KEY_FILE)},
+        credential={"name": _filter(key_id), "sds_config": from_file(pod.config, key_file(key_id))},
         header="authorization",
         header_value_prefix="Bearer ",
     )  # fmt: skip
-    return extension(
-        "key", "extensions.filters.http.credential_injector.v3.CredentialInjector", overwrite=True, credential=generic
-    )
+    kind = "extensions.filters.http.credential_injector.v3.CredentialInjector"
+    return {**extension(_filter(key_id), kind, overwrite=True, credential=generic), "disabled": True}
 
 
 def _tls(host: str, pod: Pod) -> Json:

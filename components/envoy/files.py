@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from components.envoy import bootstrap, channel, limits, listeners, moe, plan, routes
+from components.envoy import bootstrap, channel, limits, listeners, moe, plan, routes, wishes
 from components.envoy.clusters import hops, routers
 from components.envoy.schema import Json, Pod
 from rules.digest import short
@@ -30,8 +30,8 @@ def gateway_files(settings: Settings, pod: Pod | None = None) -> dict[str, str]:
     }
     if settings.gateway.tls.source != "none":
         resources[listeners.CERTIFICATE_FILE] = [listeners.certificate(where)]
-    if settings.channel.enabled and settings.channel.key:
-        resources[channel.KEY_FILE] = [channel.key_secret(settings.channel.key, where)]
+    if settings.channel.enabled:
+        resources |= {channel.key_file(key): [channel.key_secret(key, where)] for key in channel.keys_in_use(settings)}
     return {
         BOOTSTRAP: _text(bootstrap.dynamic(settings, where)),
         **{name: _text({"resources": items}) for name, items in resources.items()},
@@ -54,7 +54,11 @@ def static_configuration(settings: Settings, pod: Pod | None = None) -> str:
 def _routes(settings: Settings, models: list[plan.PublicModel]) -> Json:
     group = moe.group_routes(settings, models)
     named = [item for model in models for item in routes.model_routes(settings, model, moe.measured(settings, model))]
-    return routes.route_configuration(models, [*named, *group], settings.channel_models.group if group else None)
+    return routes.route_configuration(
+        models,
+        [*wishes.wish_routes(settings, models), *named, *group],
+        settings.channel_models.group if group else None,
+    )
 
 
 def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> list[Json]:
@@ -65,6 +69,7 @@ def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> l
         *hops(models),
         *routes.composites(models),
         *moe.group_clusters(settings, models),
+        *wishes.wish_clusters(settings, models),
     ]
 
 
@@ -84,7 +89,7 @@ def _inline(listener: Json, settings: Settings, models: list[plan.PublicModel]) 
             if http_filter.pop("config_discovery", None):
                 http_filter["typed_config"] = replaced[http_filter["name"]]
             if credential := http_filter["typed_config"].get("credential"):
-                credential["typed_config"]["credential"].pop("sds_config")
+                credential["typed_config"]["credential"] = {"name": bootstrap.ANY_SECRET}
     return listener
 
 

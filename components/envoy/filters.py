@@ -52,13 +52,17 @@ def lua(name: str, source: str) -> Json:
 
 def pick_source(settings: Settings) -> str:
     """The program that finds a request's model."""
-    isolate = str(settings.gateway.cache_isolation == "perKey").lower()
-    return f"{_script('body')}\nlocal ISOLATE = {isolate}\n{_script('pick')}"
+    return f"{_script('body')}\nlocal ISOLATE = {_isolated(settings)}\n{_script('pick')}"
 
 
-def target_source() -> str:
+def target_source(settings: Settings, outside: bool) -> str:
     """The program that puts the chosen target's name of the model into a request."""
-    return f"{_script('body')}\n{_script('target')}"
+    unsalt = _isolated(settings) if outside else "false"
+    return f"{_script('body')}\nlocal UNSALT = {unsalt}\n{_script('target')}"
+
+
+def _isolated(settings: Settings) -> str:
+    return str(settings.gateway.cache_isolation == "perKey").lower()
 
 
 def channel_answer_source() -> str:

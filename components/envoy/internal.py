@@ -1,16 +1,26 @@
 """Behind internal listeners: requests leave with the target's model name and without anything that is ours or the client's."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from components.envoy import connection, filters
 from components.envoy.clusters import RENAME_LISTENER
 from components.envoy.replies import local_replies
-from components.envoy.schema import CLUSTER_HEADER, FIRST_HEADER, MODEL_HEADER, STREAM_HEADER, Json, extension, seconds
+from components.envoy.schema import (
+    CLUSTER_HEADER,
+    FIRST_HEADER,
+    MODEL_HEADER,
+    STREAM_HEADER,
+    WISH_HEADER,
+    Json,
+    extension,
+    seconds,
+)
 from rules.envoy_keys import CLIENT_HEADER
 from settings.settings import Settings
 
 REMOVED: Final = (
-    MODEL_HEADER, STREAM_HEADER, CLUSTER_HEADER, FIRST_HEADER, CLIENT_HEADER,
+    MODEL_HEADER, STREAM_HEADER, CLUSTER_HEADER, FIRST_HEADER, WISH_HEADER, CLIENT_HEADER,
     "x-forwarded-for", "x-forwarded-proto", "x-request-id", "x-envoy-external-address", "x-envoy-attempt-count",
     "x-envoy-expected-rq-timeout-ms", "cookie", "x-api-key", "api-key", "openai-organization", "openai-project",
 )  # fmt: skip
@@ -25,7 +35,7 @@ def rename_listener(settings: Settings) -> Json:
         streamed=seconds(settings.gateway.first_byte_seconds),
         whole=seconds(longest),
     )
-    http_filters = [filters.lua("target", filters.target_source()), outward_router()]
+    http_filters = [filters.lua("target", filters.target_source(settings, outside=False)), outward_router()]
     manager = connection.behind_internal(
         RENAME_LISTENER, http_filters, routes, local_reply_config=local_replies(RENAME_LISTENER)
     )
@@ -44,24 +54,44 @@ def outward_router() -> Json:
     )
 
 
-def outward_routes(out: dict[str, Any], streamed: str, whole: str) -> Json:
-    """Routes by first attempt (its circuit breaker is the narrower one) and by stream (its silence is the shorter one)."""
+def outward_routes(
+    out: Json, streamed: str, whole: str, payers: Sequence[tuple[Json | None, Json]] = ((None, {}),)
+) -> Json:
+    """Routes by who pays, by first attempt (its circuit breaker is the narrower one) and by stream (its silence is the shorter one).
+
+    `payers` are a header matcher, or None for everyone else, and what its routes carry. Filters are switched on by the route
+    that is found before `target.lua` has set the header of first attempts, so a missing one counts as "not the first".
+    """
     routes = [
         {
-            "match": {"prefix": "/", "headers": [_equals(FIRST_HEADER, first), _equals(STREAM_HEADER, stream)]},
+            "match": {
+                "prefix": "/",
+                "headers": [
+                    *([payer] if payer else []),
+                    _equals(STREAM_HEADER, "true", other=not stream),
+                    _equals(FIRST_HEADER, "true", other=not first),
+                ],
+            },
             "route": {
                 **out,
                 "timeout": "0s",
-                "idle_timeout": silence,
-                "priority": "DEFAULT" if first == "true" else "HIGH",
+                "idle_timeout": streamed if stream else whole,
+                "priority": "DEFAULT" if first else "HIGH",
             },
+            **more,
         }
-        for first in ("true", "false")
-        for stream, silence in (("true", streamed), ("false", whole))
+        for payer, more in payers
+        for first in (True, False)
+        for stream in (True, False)
     ]
     host = {"name": "out", "domains": ["*"], "request_headers_to_remove": list(REMOVED), "routes": routes}
     return {"name": "out", "virtual_hosts": [host]}
 
 
-def _equals(header: str, value: str) -> Json:
-    return {"name": header, "string_match": {"exact": value}}
+def _equals(header: str, value: str, other: bool) -> Json:
+    return {
+        "name": header,
+        "string_match": {"exact": value},
+        "treat_missing_header_as_empty": True,
+        **({"invert_match": True} if other else {}),
+    }

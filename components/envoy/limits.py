@@ -53,12 +53,40 @@ def client_limits(settings: Settings) -> Json:
 
 
 def channel_limit(settings: Settings) -> Json:
-    """`channel.ratelimit`: what this pod may send to the channel, whoever asks."""
+    """`channel.ratelimit`: what this pod may send to the channel, whoever asks; an outbound key's own `qps` narrows it."""
     limit = settings.channel.ratelimit
+    limited = [key for key in settings.keys.keys if key.outbound and key.qps]
     return extension(
         "channel-limit", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
         **_filter("channel", bucket(limit.qps_per_pod, limit.burst)),
+        always_consume_default_token_bucket=True,
+        rate_limits=[{"actions": [_pays_with(settings, key.id)]} for key in limited],
+        descriptors=[
+            {"entries": [{"key": "key", "value": key.id}], "token_bucket": bucket(key.qps, 2 * key.qps)}
+            for key in limited
+            if key.qps
+        ],
     )  # fmt: skip
+
+
+def client_matcher(clients: list[str]) -> Json:
+    """Matches requests of given clients."""
+    return {"name": CLIENT_HEADER, "string_match": {"safe_regex": {"regex": "|".join(clients)}}}
+
+
+def _pays_with(settings: Settings, key_id: str) -> Json:
+    """True for the clients whose requests a key pays for: those that name it, or all that name none."""
+    own = settings.channel.key == key_id
+    clients = [key.id for key in settings.keys.keys if key.channel_key and (key.channel_key != key_id) is own]
+    matcher = client_matcher(clients or ["none"])
+    return {
+        "header_value_match": {
+            "descriptor_key": "key",
+            "descriptor_value": key_id,
+            "expect_match": not own,
+            "headers": [matcher],
+        }
+    }
 
 
 def _filter(prefix: str, token_bucket: Json, headers: bool = True) -> dict[str, Any]:

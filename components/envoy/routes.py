@@ -62,7 +62,7 @@ def composites(models: Sequence[PublicModel]) -> list[Json]:
         for model in models
         for name, members in (
             (composite_name(model), _names(model, model.attempts)),
-            (_inside(model), _names_inside(model)),
+            (inside_name(model), _names_inside(model)),
         )
         if members
     ]
@@ -76,7 +76,7 @@ def model_routes(settings: Settings, model: PublicModel, more: Json) -> list[Jso
         routes.append(chat_route(model.name, stream, {"route": {**action, "cluster": composite_name(model)}, **more}))
         if inside := model.inside():
             action = route_action(settings, model, len(inside), stream)
-            routes.append(_route(OTHER_PATHS, model.name, stream, {"route": {**action, "cluster": _inside(model)}}))
+            routes.append(_route(OTHER_PATHS, model.name, stream, {"route": {**action, "cluster": inside_name(model)}}))
     return routes
 
 
@@ -146,7 +146,8 @@ def composite_name(model: PublicModel) -> str:
     return f"model-{model.slug}"
 
 
-def _inside(model: PublicModel) -> str:
+def inside_name(model: PublicModel) -> str:
+    """The composite cluster of those of its attempts that stay in the cluster."""
     return f"inside-{model.slug}"
 
 

@@ -68,8 +68,22 @@ def the_channel_is_reached_safely(settings: "Settings") -> list[Problem]:
     return problems
 
 
+def clients_name_outbound_keys(settings: "Settings") -> list[Problem]:
+    """`channelKey` of a client is a declared outbound key."""
+    outbound = [key.id for key in settings.keys.keys if key.outbound]
+    return [
+        Problem(
+            f"keys.keys[{index}].channelKey", key.channel_key, "is not a declared outbound key",
+            f"choose one of: {', '.join(outbound) or 'none declared'}",
+        )
+        for index, key in enumerate(settings.keys.keys)
+        if key.channel_key and (key.outbound or key.channel_key not in outbound)
+    ]  # fmt: skip
+
+
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     quota_covers_the_gateways,
     aliases_are_sound,
     the_channel_is_reached_safely,
+    clients_name_outbound_keys,
 )
