@@ -17,6 +17,8 @@ from components.kv_store import KvStore, KvStoreArgs
 from components.namespace import Namespace
 from components.network_boundary import NetworkBoundary
 from components.node_pool import NodePool
+from components.pre_pull import PrePull, PrePullArgs
+from components.priorities import Priorities
 from components.release import release_digest
 from components.serving import serve
 from components.serving_plan import engine_plans, pod_security_level
@@ -44,8 +46,11 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
         for protocol in store_protocols(settings)
     ]
-    placed = pulumi.ResourceOptions(depends_on=[*pools, *stores])
+    scoped = [Priorities("priorities", context)] if settings.cluster_scope == "own" else []
+    placed = pulumi.ResourceOptions(depends_on=[*scoped, *pools, *stores])
     models = [serve(model, plans, settings, context, placed) for model in settings.models]
+    if any(model.pre_pull for model in settings.models):
+        PrePull("pre-pull", PrePullArgs(engines=plans), context)
     gateway = Gateway(
         "gateway",
         GatewayArgs(settings=settings, certificate=local_certificate(settings)),

@@ -7,6 +7,7 @@ from typing import cast
 from components.engine_launch import engine_launch
 from components.kv_store import KvStoreArgs, store_digest
 from components.pods.engine import EngineBuild, EnginePod, engine_spec
+from components.pods.placement import near_its_group, spread_over_hosts
 from components.weights import pod_weights
 from rules import labels, names
 from rules.chips import CHIPS, ChipProfile, engine_chip
@@ -79,6 +80,9 @@ def _plan(
         load_seconds=load_seconds(model, chip),
         node_selector=pool.node_selector(),
         tolerations=tuple(taint.toleration() for taint in pool.tolerations),
+        priority_class=names.priority(model.priority),
+        affinity=near_its_group(names.slug(model.name), pool.topology_key) if model.shape == "pd" else None,
+        topology_spread=spread_over_hosts(selector),
     )
     return EnginePlan(
         name=name,

@@ -56,6 +56,16 @@ def kv_master(protocol: str, preferred: str) -> str:
     return KV_MASTER if protocol == preferred else f"{KV_MASTER}-{protocol}"
 
 
+def priority(level: str) -> str:
+    """The PriorityClass of engines of that level."""
+    return f"moonstack-{level}"
+
+
+def pre_pull(pool: str) -> str:
+    """The DaemonSet that keeps engine images on a pool's nodes."""
+    return f"pre-pull-{slug(pool)}"
+
+
 def router(model: str) -> str:
     """The vllm-router Deployment, its ServiceAccount and its Role."""
     return f"{slug(model)}-router"
