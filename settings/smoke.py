@@ -42,6 +42,9 @@ class SmokeSettings(Group):
     endpoint: AnyHttpUrl | None = None
     """Public base URL of the gateway, for via endpoint."""
     deadline_seconds: int = Field(default=60, ge=5, le=3600)
+    """For the safe probes, all together."""
+    long_deadline_seconds: int = Field(default=900, ge=5, le=7200)
+    """For a run that also has paid or disruptive probes."""
     prefix_tokens: int = Field(default=1000, ge=64)
     """Length of the shared prefix in the cache probe."""
     warm_over_cold_ttft: float = Field(default=0.25, gt=0, lt=1)

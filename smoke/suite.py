@@ -18,7 +18,18 @@ from smoke.engines import Engines
 from smoke.errors import SmokeError
 from smoke.keys import read_smoke_key
 from smoke.probe import LiveStack, Probe
-from smoke.probes import authentication, connectivity, golden, prefix, routing, second_replica
+from smoke.probes import (
+    authentication,
+    connectivity,
+    golden,
+    inside,
+    paid,
+    prefix,
+    quota,
+    routing,
+    second_replica,
+    throughput,
+)
 from smoke.report import ProbeClass, ProbeResult, Report, verdict_of
 from smoke.runner import Listener, run_probes
 from smoke.ways import connection, open_way
@@ -27,12 +38,23 @@ log = logging.getLogger(__name__)
 
 ROOT: Final = Path(__file__).parents[1]
 """The checkout, whose commit the report names."""
-SAFE: Final = (connectivity, authentication, routing, golden, prefix, second_replica)
+PROBES: Final = (
+    connectivity,
+    authentication,
+    routing,
+    quota,
+    inside,
+    golden,
+    prefix,
+    second_replica,
+    paid,
+    throughput,
+)
 
 
 def probes_of(settings: Settings, classes: Collection[ProbeClass]) -> list[Probe]:
     """The probes of these classes that the configuration calls for, in the order in which they run."""
-    every = [probe for module in SAFE for probe in module.probes(settings)]
+    every = [probe for module in PROBES for probe in module.probes(settings)]
     return [probe for probe in every if probe.kind in classes]
 
 
@@ -55,7 +77,7 @@ async def run(
         async with live_stack(settings, stack) as live:
             kept_in = live.engines.cluster if live.engines and "safe" in classes else None
             probes = probes_of(settings, classes)
-            results, evidence = await run_probes(probes, live, settings.smoke.deadline_seconds, listener)
+            results, evidence = await run_probes(probes, live, _deadline(settings, classes), listener)
     except SmokeError as error:
         results = (ProbeResult(name="entrance", kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
         listener(results[0], time.monotonic() - clock)
@@ -75,6 +97,11 @@ async def run(
     if kept_in is not None:
         await _keep(kept_in, report)
     return report
+
+
+def _deadline(settings: Settings, classes: Collection[ProbeClass]) -> float:
+    config = settings.smoke
+    return config.deadline_seconds if set(classes) == {"safe"} else config.long_deadline_seconds
 
 
 async def last_green(settings: Settings) -> Report | None:

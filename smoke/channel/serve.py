@@ -41,7 +41,7 @@ async def serve(
             await asyncio.sleep(0.005)
         yield f"{'https' if tls else 'http'}://{host}:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.should_exit = server.force_exit = True
         await task
         listener.close()
 

@@ -10,6 +10,7 @@ from prometheus_client.samples import Sample
 from settings.settings import Settings
 from smoke.engines import Counters
 from smoke.errors import SmokeError
+from smoke.routers import Workers
 
 Object = dict[str, Any]
 
@@ -39,8 +40,7 @@ class Facts:
     root_ca: Object | None = None
     counters: Counters = field(default_factory=dict)
     """Engine pod → counters."""
-    workers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Router pod → addresses of the workers it knows."""
+    workers: Workers = field(default_factory=dict)
     gateway: tuple[Sample, ...] = ()
     """Samples of all gateway pods."""
     store: Mapping[str, float] = field(default_factory=dict)

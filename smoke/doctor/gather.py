@@ -1,10 +1,9 @@
 """Gathers the facts; what can't be read is noted, and never stops the rest."""
 
 import asyncio
-import re
 from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -18,10 +17,10 @@ from smoke.doctor.facts import Door, Facts, Object, label
 from smoke.engines import Counters, sums
 from smoke.errors import SmokeError, TemporaryError
 from smoke.keys import read_smoke_key
+from smoke.routers import SELECTOR, Workers, addresses
 from smoke.ways import connection, open_way
 
 T = TypeVar("T")
-_ADDRESS: Final = re.compile(r"https?://(\d+\.\d+\.\d+\.\d+:\d+)")
 
 
 class Gatherer:
@@ -82,14 +81,10 @@ class Gatherer:
         pages = await asyncio.gather(*(self._page(pod, ports.ENGINE, "/metrics") for pod in engines))
         return {pod["metadata"]["name"]: sums(page) for pod, page in zip(engines, pages, strict=True) if page}
 
-    async def _workers(self, pods: tuple[Object, ...]) -> dict[str, frozenset[str]]:
-        routers = [pod for pod in pods if label(pod, "app.kubernetes.io/component") == "router" and ready(pod)]
+    async def _workers(self, pods: tuple[Object, ...]) -> Workers:
+        routers = [pod for pod in pods if SELECTOR.items() <= pod["metadata"].get("labels", {}).items() and ready(pod)]
         pages = await asyncio.gather(*(self._page(pod, ports.ROUTER, "/workers") for pod in routers))
-        return {
-            pod["metadata"]["name"]: frozenset(_ADDRESS.findall(page))
-            for pod, page in zip(routers, pages, strict=True)
-            if page
-        }
+        return {pod["metadata"]["name"]: addresses(page) for pod, page in zip(routers, pages, strict=True) if page}
 
     async def _gateway(self, pods: tuple[Object, ...]) -> tuple[Sample, ...]:
         gateways = [pod for pod in pods if label(pod, "app.kubernetes.io/component") == names.GATEWAY and ready(pod)]

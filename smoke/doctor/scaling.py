@@ -8,6 +8,7 @@ from rules.metrics.served import GROUP
 from smoke.cluster import ready
 from smoke.doctor.diagnosis import Diagnosis, Hit
 from smoke.doctor.facts import Facts, condition, label, name_of
+from smoke.routers import differences
 
 
 def _metrics_api(facts: Facts) -> bool:
@@ -64,18 +65,8 @@ def ready_but_not_routed(facts: Facts) -> Iterator[Hit]:
 
 def router_does_not_know(facts: Facts) -> Iterator[Hit]:
     """A router's list of workers differs from the Ready, routed pods of its model."""
-    for router, workers in facts.workers.items():
-        model = next((m for m in facts.settings.models if router.startswith(names.router(m.name))), None)
-        if model is None:
-            continue
-        pods = [
-            pod for pod in facts.pods
-            if label(pod, labels.MODEL) == names.slug(model.name) and label(pod, labels.ROUTED) == "true" and ready(pod)
-        ]  # fmt: skip
-        known = {worker.rpartition(":")[0] for worker in workers}
-        missing = [name_of(pod) for pod in pods if pod["status"].get("podIP") not in known]
-        if missing:
-            yield Hit(f"pod/{router}", f"does not know {', '.join(missing)}")
+    for router, text in differences(facts.settings.models, facts.pods, facts.workers).items():
+        yield Hit(f"pod/{router}", text)
 
 
 CATALOGUE: Final = (

@@ -27,12 +27,13 @@ def probes(settings: Settings) -> list[Probe]:
 
 
 def declared_names(settings: Settings) -> set[str]:
-    """Every model name that the gateway must list: served here, or reached through the channel."""
+    """Every name that the gateway must list: models served here or at the channel, aliases that have a place, and their group."""
     served = {model.name for model in settings.models}
-    if not settings.channel.enabled:
-        return served
-    channel = settings.channel_models.models
-    return served | {model.alias for model in channel} | {model.model_name for model in channel}
+    entries = settings.channel_models.models
+    outside = settings.channel.enabled
+    aliases = {entry.alias for entry in entries if outside or (entry.in_cluster or entry.model_name) in served}
+    group = {settings.channel_models.group} if aliases else set()
+    return served | aliases | group | ({entry.model_name for entry in entries} if outside else set())
 
 
 async def _models(stack: LiveStack) -> Outcome:

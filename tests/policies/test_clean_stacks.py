@@ -29,7 +29,7 @@ def state(tmp_path, monkeypatch):
     """A state directory as `make up` leaves it, and the environment of an offline verb."""
     monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path))
     monkeypatch.setenv(OFFLINE, "1")
-    for key_id in ("dev-client", "dev-smoke"):
+    for key_id in ("dev-client", "dev-smoke", "dev-limit"):
         LocalKeys().put(key_id, "current", fake_key())
     (tmp_path / "gateway").mkdir()
     for name in ("ca.crt", "tls.crt", "tls.key"):

@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
+from settings.key_values.local import LocalKeys
 from smoke.channel.plan import ChannelPlan, KeyPlan
 from smoke.channel.serve import serve
 from smoke.channel.tokens import PrefixCache
@@ -28,8 +30,14 @@ def cluster() -> FakeCluster:
 
 
 @pytest.fixture
-def stack(key: str, cluster: FakeCluster) -> FakeStack:
-    keys = (KeyPlan(id="dev-smoke", value=SecretStr(key)),)
+def stack(key: str, cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path))
+    limited = "sk-" + secrets.token_hex(24)
+    LocalKeys().put("dev-limit", "current", limited)
+    keys = (
+        KeyPlan(id="dev-smoke", value=SecretStr(key)),
+        KeyPlan(id="dev-limit", value=SecretStr(limited), qps=1),
+    )
     return FakeStack(ChannelPlan(models=(MODEL,), keys=keys, prefill_tokens_per_second=1500), cluster)
 
 

@@ -81,11 +81,17 @@ class FakeCluster:
         self.objects = [engine_pod(name, name.split("-")[0]) for name in engines]
         self.objects.append(pod("mooncake-master-0", {"app.kubernetes.io/name": names.KV_MASTER}))
         self.segments = "10.0.0.1:12345\n"
+        for number, one in enumerate(self.objects):
+            one["status"]["podIP"] = f"10.0.0.{number}"
+        self.objects.append(pod("dev-wide-router-1", {"app.kubernetes.io/component": "router"}))
 
     async def pods(self, selector: dict[str, str]) -> list[dict[str, Any]]:
         return [o for o in self.objects if selector.items() <= o["metadata"]["labels"].items()]
 
     async def through_pod(self, pod: str, port: int, path: str, *, body: Any = None) -> Reply:
+        if path == "/workers":
+            known = [o["status"]["podIP"] for o in self.objects if labels.ROLE in o["metadata"]["labels"]]
+            return Reply(200, json.dumps([f"http://{address}:8000" for address in known]))
         if path == "/get_all_segments":
             return Reply(200, self.segments)
         engine = self.engines[pod]

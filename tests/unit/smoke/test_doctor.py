@@ -86,7 +86,7 @@ def sound(**more: Any) -> Facts:
         "api_services": (api_service("True"),),
         "root_ca": {"data": {"ca.crt": "-----BEGIN CERTIFICATE-----"}},
         "counters": {"prefill-a": {EXTERNAL_QUERIES: 1e6, EXTERNAL_HITS: 1e5}},
-        "workers": {"dev-wide-router-1": frozenset({"10.0.0.9:8000", "10.0.0.13:8000"})},
+        "workers": {"dev-wide-router-1": frozenset({"10.0.0.9", "10.0.0.13"})},
         "store": {"master_active_clients": 2},
         "door": DOOR,
     }
@@ -155,7 +155,7 @@ FAULTS: dict[str, Callable[[], Facts]] = {
     "ready-not-routed": lambda: sound(
         pods=(PREFILL, DECODE, MASTER, pod("prefill-late", "prefill", labels={labels.ROUTED: "false"})), workers={}
     ),
-    "router-stale": lambda: sound(workers={"dev-wide-router-1": frozenset({"10.0.0.9:8000"})}),
+    "router-stale": lambda: sound(workers={"dev-wide-router-1": frozenset({"10.0.0.9"})}),
     "chips-insufficient": lambda: sound(pods=(pending("0/1 nodes: 1 Insufficient huawei.com/Ascend910."),)),
     "no-node-fits": lambda: sound(pods=(pending("0/1 nodes: 1 node(s) didn't match Pod's node affinity/selector."),)),
     "mount-fails": lambda: sound(pods=(container(state={}),), events=(MOUNT,)),

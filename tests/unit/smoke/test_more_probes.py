@@ -1,0 +1,180 @@
+"""Probes of quota, cluster, channel and throughput: green on a sound stack, red on their fault."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from components.envoy.plan import public_models
+from rules import labels
+from smoke.cluster import Reply
+from smoke.engines import Engines
+from smoke.probe import LiveStack
+from smoke.probes import inside, paid, quota, throughput
+from smoke.probes.routing import declared_names
+from smoke.report import ProbeResult
+from smoke.runner import run_probes
+from tests.unit.smoke.fakes import MODEL, FakeStack, dev_settings, engine_pod, pod
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smoke.runner.PAUSES", (0.0, 0.0))
+
+
+async def one(module: Any, live: LiveStack, name: str) -> ProbeResult:
+    probe = next(probe for probe in module.probes(live.settings) if probe.name == name)
+    results, _ = await run_probes([probe], live, 20)
+    return results[0]
+
+
+def settings_with(**groups: Any) -> Any:
+    settings = dev_settings()
+    for name, update in groups.items():
+        settings = settings.model_copy(update={name: getattr(settings, name).model_copy(update=update)})
+    return settings
+
+
+class Inside:
+    """Routers, scalers and warm pods of a small stack."""
+
+    namespace = "moonstack-dev"
+
+    def __init__(self) -> None:
+        self.objects = [
+            {**engine_pod("prefill-a", "prefill"), "address": "10.0.0.1"},
+            {**engine_pod("decode-a", "decode"), "address": "10.0.0.2"},
+            pod("dev-wide-router-1", {"app.kubernetes.io/component": "router"}),
+            pod("warm-a", {"moonstack.dev/warm-pool": "true"}),
+        ]
+        for thing in self.objects:
+            thing["status"]["podIP"] = thing.pop("address", "10.0.0.9")
+        self.workers = {"prefill": ["http://10.0.0.1:8000"], "decode": ["http://10.0.0.2:8000"]}
+        self.active = "True"
+        self.values = [{"value": "3"}]
+        self.warm_replicas = 1
+
+    async def pods(self, selector: dict[str, str]) -> list[Any]:
+        return [o for o in self.objects if selector.items() <= o["metadata"]["labels"].items()]
+
+    async def through_pod(self, pod: str, port: int, path: str, *, body: Any = None) -> Reply:
+        return Reply(200, json.dumps(self.workers))
+
+    def path(self, resource: str, name: str = "", group: str = "") -> str:
+        return f"/{resource}"
+
+    async def items(self, path: str, selector: Any = None) -> list[Any]:
+        if path == "/deployments":
+            own = {"moonstack.dev/warm-pool": "true"}
+            return [{"spec": {"replicas": self.warm_replicas, "template": {"metadata": {"labels": own}}}}]
+        metrics = [{"pods": {"metric": {"name": "inference_queue_depth"}}}]
+        state = {"type": "ScalingActive", "status": self.active, "message": "no metric"}
+        return [{"metadata": {"name": "h"}, "spec": {"metrics": metrics}, "status": {"conditions": [state]}}]
+
+    async def call(self, method: str, path: str) -> Reply:
+        assert path.endswith("/namespaces/moonstack-dev/pods/*/inference_queue_depth")
+        return Reply(200, json.dumps({"items": self.values}))
+
+
+def scaled(live: LiveStack, cluster: Inside) -> LiveStack:
+    settings = dev_settings()
+    engines = settings.autoscaling.engines.model_copy(update={"enabled": True})
+    settings = settings.model_copy(
+        update={
+            "autoscaling": settings.autoscaling.model_copy(update={"engines": engines}),
+            "warm_pool": settings.warm_pool.model_copy(update={"enabled": True}),
+        }
+    )
+    return replace(live, settings=settings, engines=Engines(cluster))  # type: ignore[arg-type]
+
+
+INSIDE = ["routers", "scalers", "scaler-metrics", "warm-pool"]
+
+
+@pytest.mark.parametrize("name", INSIDE)
+async def test_a_sound_cluster_passes(live: LiveStack, name: str):
+    assert (await one(inside, scaled(live, Inside()), name)).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "cause"),
+    [
+        ("routers", {"workers": {"prefill": ["http://10.0.0.1:8000"]}}, "does not know decode-a"),
+        (
+            "routers",
+            {"workers": ["http://10.0.0.1:8000", "http://10.0.0.2:8000", "http://10.0.0.3:8000"]},
+            "still has 10.0.0.3",
+        ),
+        ("scalers", {"active": "False"}, "is not active: no metric"),
+        ("scaler-metrics", {"values": []}, "no value of inference_queue_depth"),
+        ("warm-pool", {"warm_replicas": 2}, "1 of 2 warm pods"),
+    ],
+)
+async def test_each_fault_inside_is_named(live: LiveStack, name: str, change: dict[str, Any], cause: str):
+    cluster = Inside()
+    for attribute, value in change.items():
+        setattr(cluster, attribute, value)
+    result = await one(inside, scaled(live, cluster), name)
+    assert result.verdict == "fail"
+    assert cause in (result.cause or "")
+
+
+async def test_a_pod_that_is_not_routed_need_not_be_known(live: LiveStack):
+    cluster = Inside()
+    cluster.objects[1]["metadata"]["labels"][labels.ROUTED] = "false"
+    cluster.workers = {"prefill": ["http://10.0.0.1:8000"]}
+    assert (await one(inside, scaled(live, cluster), "routers")).verdict == "pass"
+
+
+def test_what_is_not_declared_is_not_probed():
+    assert [probe.name for probe in inside.probes(dev_settings())] == ["routers"]
+
+
+async def test_a_quota_in_force_passes(live: LiveStack):
+    assert (await one(quota, live, "429")).verdict == "pass"
+
+
+async def test_a_quota_that_is_not_in_force_fails(live: LiveStack, stack: FakeStack):
+    unlimited = tuple(key.model_copy(update={"qps": None}) for key in stack.plan.keys)
+    stack.plan = stack.plan.model_copy(update={"keys": unlimited})
+    result = await one(quota, live, "429")
+    assert (result.verdict, result.figure) == ("fail", 0)
+
+
+async def test_each_alias_is_called_once_with_one_token(live: LiveStack, stack: FakeStack):
+    live = replace(live, settings=settings_with(channel={"enabled": True}))
+    aliases = [model.alias for model in live.settings.channel_models.models]
+    stack.plan = stack.plan.model_copy(update={"models": (MODEL, *aliases[:-1])})
+    results, _ = await run_probes(paid.probes(live.settings), live, 20)
+    assert [result.verdict for result in results] == ["pass"] * 3 + ["fail"]
+    assert all(result.kind == "paid" for result in results)
+    assert "letter by letter" in (results[-1].fix or "")
+
+
+def test_without_a_channel_nothing_is_paid_for():
+    assert paid.probes(dev_settings()) == []
+
+
+@pytest.mark.parametrize(("cache", "verdict"), [(True, "pass"), (False, "fail")])
+async def test_the_stores_gain_is_measured(live: LiveStack, stack: FakeStack, cache: bool, verdict: str):
+    stack.plan = stack.plan.model_copy(update={"prefix_cache": cache})
+    result = await one(throughput, live, f"throughput:{MODEL}")
+    assert result.verdict == verdict
+    assert result.kind == "disruptive"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("in_cluster", [None, MODEL])
+def test_the_declared_names_are_those_that_the_gateway_lists(enabled: bool, in_cluster: str | None):
+    settings = settings_with(channel={"enabled": enabled})
+    first, *rest = settings.channel_models.models
+    entries = (first.model_copy(update={"in_cluster": in_cluster}), *rest)
+    settings = settings.model_copy(
+        update={"channel_models": settings.channel_models.model_copy(update={"models": entries})}
+    )
+    models = public_models(settings)
+    listed = {model.name for model in models}
+    if any(model.alias for model in models):
+        listed.add(settings.channel_models.group)
+    assert declared_names(settings) == listed
