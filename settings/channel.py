@@ -97,7 +97,8 @@ class ChannelObservability(Group):
 
     record_token_usage: bool = True
     record_latency_per_model: bool = True
-    export_interval_seconds: int = Field(default=15, ge=1)
+    export_interval_seconds: int = Field(default=15, ge=1, lt=300)
+    """How often latency histograms are renewed for scraping; Envoy takes less than 5 minutes."""
 
 
 DEFAULT_MODELS = (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from components.envoy.listeners import ADMIN_CLUSTER
-from components.envoy.schema import Json, Pod, extension, from_file
+from components.envoy.schema import Json, Pod, extension, from_file, seconds
 from settings.settings import Settings
 
 ANY_SECRET: Final = "any"
@@ -37,6 +37,7 @@ def static(settings: Settings, pod: Pod, listeners: list[Json], clusters: list[J
 def _common(settings: Settings, pod: Pod) -> Json:
     return {
         "node": NODE,
+        "stats_flush_interval": seconds(settings.channel_models.observability.export_interval_seconds),
         "admin": {"address": {"pipe": {"path": pod.admin, "mode": 0o600}}},
         "bootstrap_extensions": [
             extension("envoy.bootstrap.internal_listener", "extensions.bootstrap.internal_listener.v3.InternalListener")

