@@ -1,9 +1,11 @@
 """From the engine's resources to the rules' objects, and back to its reports."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import pulumi
+from pulumi.runtime import config
 from pulumi_policy import (
     EnforcementLevel,
     Policy,
@@ -28,41 +30,40 @@ _DERIVED: Final = frozenset({"status", "id", "__inputs", "__initialApiVersion", 
 _DERIVED_METADATA: Final = frozenset(
     {"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"}
 )
-_LEVELS: Final[Mapping[Enforcement, EnforcementLevel]] = {
-    "mandatory": EnforcementLevel.MANDATORY,
-    "advisory": EnforcementLevel.ADVISORY,
-}
 _ORDER: Final = ("low", "medium", "high", "critical")
 
 
-def policies(rules: Iterable[Rule]) -> list[Policy]:
-    """Two policies a concern and scope: one whose violations stop the deployment, one that advises.
+def policies(rules: Sequence[Rule]) -> list[Policy]:
+    """One mandatory policy a concern and scope, and one that advises for all.
 
     Whether a rule is mandatory depends on the stack's environment, which the engine tells only with each request,
-    while a policy's level is fixed; and each policy makes the SDK read all properties anew, so they are few.
+    while a policy's level is fixed. Each policy makes the SDK read all properties anew, so they are few.
     """
-    grouped: dict[tuple[Concern, str], list[Rule]] = {}
+    grouped: dict[tuple[Concern, bool], list[Rule]] = {}
     for rule in rules:
-        grouped.setdefault((rule.concern, "each" if rule.each else "all"), []).append(rule)
-    return [
-        _policy(concern, scope, members, level) for (concern, scope), members in grouped.items() for level in _LEVELS
-    ]
+        grouped.setdefault((rule.concern, rule.each is not None), []).append(rule)
+    mandatory = [_mandatory(concern, alone, members) for (concern, alone), members in grouped.items()]
+    return [*mandatory, _advice(rules)]
 
 
-def _policy(concern: Concern, scope: str, rules: list[Rule], level: Enforcement) -> Policy:
-    name = "-".join([concern, *(["stack"] if scope == "all" else []), *(["advice"] if level == "advisory" else [])])
-    description = CONCERNS[concern]
+def _mandatory(concern: Concern, alone: bool, rules: list[Rule]) -> Policy:
+    level = EnforcementLevel.MANDATORY
     severity = EngineSeverity(max((rule.severity for rule in rules), key=_ORDER.index))
-    if scope == "each":
-        return ResourceValidationPolicy(
-            name, description, _each(rules, level), enforcement_level=_LEVELS[level], severity=severity
-        )
-    return StackValidationPolicy(
-        name, description, _all(rules, level), enforcement_level=_LEVELS[level], severity=severity
-    )
+    if alone:
+        check = _each(rules, "mandatory")
+        return ResourceValidationPolicy(concern, CONCERNS[concern], check, enforcement_level=level, severity=severity)
+    check = _all(rules, "mandatory")
+    name = f"{concern}-stack"
+    return StackValidationPolicy(name, CONCERNS[concern], check, enforcement_level=level, severity=severity)
 
 
-def _each(rules: list[Rule], level: Enforcement) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
+def _advice(rules: Sequence[Rule]) -> Policy:
+    description = "What doesn't stop a deployment: rules relaxed in dev, warnings, and values unknown until up."
+    check = _all(rules, "advisory")
+    return StackValidationPolicy("advice", description, check, enforcement_level=EnforcementLevel.ADVISORY)
+
+
+def _each(rules: Sequence[Rule], level: Enforcement) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         facts = stack_facts()
         for violation in _at(level, rules, [_object(args)], facts):
@@ -71,7 +72,7 @@ def _each(rules: list[Rule], level: Enforcement) -> Callable[[ResourceValidation
     return validate
 
 
-def _all(rules: list[Rule], level: Enforcement) -> Callable[[StackValidationArgs, ReportViolation], None]:
+def _all(rules: Sequence[Rule], level: Enforcement) -> Callable[[StackValidationArgs, ReportViolation], None]:
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
         facts = stack_facts()
         for violation in _at(level, rules, [_object(resource) for resource in args.resources], facts):
@@ -80,7 +81,7 @@ def _all(rules: list[Rule], level: Enforcement) -> Callable[[StackValidationArgs
     return validate
 
 
-def _at(level: Enforcement, rules: list[Rule], objects: Sequence[Object], facts: Facts) -> Iterator[Violation]:
+def _at(level: Enforcement, rules: Sequence[Rule], objects: Sequence[Object], facts: Facts) -> Iterator[Violation]:
     yield from (one for rule in rules for one in violations(rule, objects, facts) if one.enforcement == level)
 
 
@@ -112,9 +113,16 @@ def _read(container: Any, key: Any) -> Any:
 
 def stack_facts() -> Facts:
     """The stack's own configuration; without a readable one (the program will say why), as strict as in prod."""
+    return _facts(tuple(sorted(config.CONFIG.get().items())))
+
+
+@lru_cache(maxsize=4)
+def _facts(configured: tuple[tuple[str, str], ...]) -> Facts:
+    """Read once a configuration, not once a resource: the SDK sets the same one for each request."""
     try:
         settings = Settings.load(pulumi.Config(NAMESPACE))
-    except SettingsError:
+    except SettingsError as error:
+        open("/tmp/facts.err","a").write(str(error)+repr(sorted(config.CONFIG.get()))+"\n")
         return Facts("prod")
     return Facts(settings.environment, settings)
 
