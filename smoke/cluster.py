@@ -57,6 +57,7 @@ class Cluster:
         params: Mapping[str, str] | None = None,
         body: Any = None,
         kind: str = "application/json",
+        accept: str = "application/json",
     ) -> Reply:
         """One call; every status comes back. Raises TemporaryError when the API server does not answer."""
         try:
@@ -68,7 +69,7 @@ class Cluster:
                 raise_for_status=False,
                 params=dict(params or {}),
                 content=None if body is None else json.dumps(body).encode(),
-                headers={"Content-Type": kind},
+                headers={"Content-Type": kind, "Accept": accept},
                 timeout=TIMEOUT,
             ) as response:
                 return Reply(response.status_code, response.text)

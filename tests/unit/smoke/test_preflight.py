@@ -1,0 +1,181 @@
+"""Preflight: each thing that a cluster may lack is named with its fix, and a complete cluster has no finding."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rules import kthena
+from settings.settings import Settings
+from smoke.preflight.checks import judge
+from smoke.preflight.inventory import Inventory
+from tests.unit.serving.stacks import stack
+
+
+def settings() -> Settings:
+    values = stack()
+    values["nodePools"] = values["nodePools"][:2]
+    values["nodePools"][0]["count"] = 2
+    values["nodePools"][1]["count"] = 1
+    values["gateway"] = {"tls": {"source": "secret", "secretName": "gateway-tls"}}
+    return Settings.from_mapping(values)
+
+
+def node(pool: int, index: int) -> dict[str, Any]:
+    found = settings().node_pools[pool]
+    resource, label = (
+        ("huawei.com/Ascend910", {"accelerator": "huawei-Ascend910"})
+        if pool == 0
+        else ("nvidia.com/gpu", {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    )
+    return {
+        "metadata": {"name": f"{found.name}-{index}", "labels": found.node_selector() | label},
+        "spec": {},
+        "status": {"allocatable": {resource: "8"}},
+    }
+
+
+def complete() -> Inventory:
+    kinds = {kthena.WORKLOAD: set(), kthena.NETWORKING: set(), "scheduling.volcano.sh/v1beta1": {"PodGroup"}}
+    for kind, group in kthena.KINDS["0.4"].items():
+        kinds[group].add(kind)
+    return Inventory(
+        version="v1.33.4",
+        kinds={group: frozenset(found) for group, found in kinds.items()},
+        namespace={"metadata": {"name": "serving", "labels": {}}},
+        nodes=(node(0, 0), node(0, 1), node(1, 0)),
+        claims=({"metadata": {"name": "models"}, "status": {"phase": "Bound"}},),
+        secrets=frozenset({"gateway-tls"}),
+        services=frozenset({"kthena-system/kthena-router"}),
+        network_agents=frozenset({"calico-node"}),
+    )
+
+
+def found(inventory: Inventory, configured: Settings | None = None) -> list[tuple[str, str]]:
+    return [(each.id, each.object) for each in judge(configured or settings(), inventory)]
+
+
+def changed_node(**changes: Any) -> Inventory:
+    inventory = complete()
+    first = copy.deepcopy(inventory.nodes[0])
+    for part, value in changes.items():
+        first[part] = {**first[part], **value}
+    return replace(inventory, nodes=(first, *inventory.nodes[1:]))
+
+
+def test_a_complete_cluster_has_no_finding():
+    assert found(complete()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"version": "v1.29.9"}, ("version", "cluster")),
+        ({"denied": ("create secrets",)}, ("rights", "serving")),
+        ({"network_agents": frozenset()}, ("networkPolicies", "cluster")),
+        ({"claims": ()}, ("claim", "persistentvolumeclaim/models")),
+        ({"secrets": frozenset()}, ("secret", "secret/gateway-tls")),
+        ({"services": frozenset()}, ("kthenaRouter", "gateway.kthenaRouter")),
+        ({"webhooks_down": ("service/kthena-system/webhook",)}, ("kthenaWebhook", "service/kthena-system/webhook")),
+        ({"blind": ("nodes",)}, ("blind", "nodes")),
+        (
+            {"quotas": ({"metadata": {"name": "q"}, "spec": {"hard": {"requests.huawei.com/Ascend910": "11"}}},)},
+            ("quota", "resourcequota/q"),
+        ),
+        (
+            {"model_routes": ({"metadata": {"name": "r", "namespace": "other"}, "spec": {"modelName": "big"}},)},
+            ("modelName", "modelroute/other/r"),
+        ),
+        (
+            {
+                "namespace": {
+                    "metadata": {"name": "serving", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
+                }
+            },
+            ("podSecurity", "namespace/serving"),
+        ),
+    ],
+)
+def test_what_is_missing_is_named(change: dict[str, Any], expected: tuple[str, str]):
+    assert found(replace(complete(), **change)) == [expected]
+
+
+def test_a_pool_without_nodes_and_one_with_too_few_differ():
+    inventory = complete()
+    none = judge(settings(), replace(inventory, nodes=inventory.nodes[2:]))
+    assert [(each.id, each.severity, each.object) for each in none] == [("pool", "error", "pool/npu")]
+    assert "kubectl get nodes -l" in none[0].fix
+    few = judge(settings(), replace(inventory, nodes=inventory.nodes[1:]))
+    assert [(each.id, each.severity) for each in few] == [("pool", "warning")]
+
+
+def test_a_node_without_the_device_plugins_label_is_reported_with_the_command_that_shows_it():
+    inventory = changed_node(metadata={"labels": settings().node_pools[0].node_selector()})
+    (one,) = judge(settings(), inventory)
+    assert (one.id, one.object) == ("driver", "node/npu-0")
+    assert "kubectl get nodes -L accelerator" in one.fix
+
+
+def test_a_node_that_offers_fewer_chips_is_reported():
+    assert found(changed_node(status={"allocatable": {"huawei.com/Ascend910": "4"}})) == [("chips", "node/npu-0")]
+
+
+def test_a_taint_that_pods_do_not_tolerate_is_reported():
+    taint = {"key": "example.com/reserved", "effect": "NoSchedule"}
+    assert found(changed_node(spec={"taints": [taint]})) == [("taint", "node/npu-0")]
+
+
+def test_a_node_of_another_architecture_is_reported():
+    labels = node(0, 0)["metadata"]["labels"] | {"kubernetes.io/arch": "amd64"}
+    assert found(changed_node(metadata={"labels": labels})) == [("arch", "node/npu-0")]
+
+
+def test_chips_that_others_hold_are_counted():
+    pod = {
+        "metadata": {"name": "other", "labels": {}},
+        "spec": {
+            "nodeName": "npu-0",
+            "containers": [{"resources": {"requests": {"huawei.com/Ascend910": "8"}}}],
+        },
+    }
+    assert found(replace(complete(), pods=(pod,))) == [("chipsTaken", "pool/npu")]
+    pod["metadata"]["labels"] = {"app.kubernetes.io/part-of": "moonstack"}
+    assert found(replace(complete(), pods=(pod,))) == []
+
+
+def test_a_cluster_of_the_other_kthena_release_is_noticed():
+    values = stack()
+    values["nodePools"][0]["count"], values["nodePools"] = 2, values["nodePools"][:2]
+    values["nodePools"][1]["count"] = 1
+    values["kthena"] = {"release": "1.0"}
+    assert found(complete(), Settings.from_mapping(values))[0] == ("kthena", "cluster")
+    without = replace(complete(), kinds={"scheduling.volcano.sh/v1beta1": frozenset({"PodGroup"})})
+    assert {id for id, _ in found(without)} == {"kthena"}
+
+
+def test_volcano_is_missed_only_where_pods_name_it():
+    inventory = complete()
+    kinds = {group: each for group, each in inventory.kinds.items() if "volcano.sh/v1beta1" not in group}
+    assert found(replace(inventory, kinds=kinds)) == [("volcano", "cluster")]
+
+
+def test_missing_network_enforcement_is_an_error_in_prod_only():
+    inventory = replace(complete(), network_agents=frozenset())
+    (one,) = judge(settings(), inventory)
+    assert one.severity == "warning"
+    (prod,) = judge(settings().model_copy(update={"environment": "prod"}), inventory)
+    assert prod.severity == "error"
+
+
+def test_another_metrics_adapter_is_an_error_where_ours_would_be():
+    service = {
+        "metadata": {"name": "v1beta1.custom.metrics.k8s.io", "labels": {}},
+        "spec": {"group": "custom.metrics.k8s.io"},
+    }
+    inventory = replace(complete(), api_services=(service,))
+    assert found(inventory) == []
+    scaled = settings()
+    engines = scaled.autoscaling.engines.model_copy(update={"enabled": True})
+    scaled = scaled.model_copy(update={"autoscaling": scaled.autoscaling.model_copy(update={"engines": engines})})
+    assert found(inventory, scaled) == [("customMetrics", "apiservice/v1beta1.custom.metrics.k8s.io")]
