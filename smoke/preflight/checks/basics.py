@@ -30,8 +30,7 @@ PLACEHOLDER: Final = f"@sha256:{'0' * 64}"
 
 def version_is_new_enough(settings: Settings, inventory: Inventory) -> list[Finding]:
     """The API server knows every field that is written."""
-    match = re.match(r"v?(\d+)\.(\d+)", inventory.version)
-    found = (int(match[1]), int(match[2])) if match else OLDEST
+    found = _release(inventory.version)
     if found < OLDEST:
         cause = f"Kubernetes {inventory.version} is older than 1.30 and drops preStop.sleep: requests are lost at every stop"
         return [finding("version", "error", "cluster", cause, "upgrade the cluster")]
@@ -39,6 +38,12 @@ def version_is_new_enough(settings: Settings, inventory: Inventory) -> list[Find
         cause = f"Kubernetes {inventory.version} has no image volumes, and a model's weights are in an image"
         return [finding("version", "error", "cluster", cause, "upgrade to 1.33, or use another weights.source")]
     return []
+
+
+def _release(version: str) -> tuple[int, int]:
+    """Major and minor; a version that says neither is taken for the newest."""
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (2**31, 0)
 
 
 def rights_suffice(settings: Settings, inventory: Inventory) -> list[Finding]:
