@@ -19,7 +19,7 @@ def image(name: str) -> str:
 def ensure(progress: Progress) -> LocalRuntime:
     """Have every image layer, the engine's environment and the models, and write what the stacks need to `images.json`.
 
-    Takes minutes and 10 GB the first time, under a second later. Raises LocalError if something can't be had.
+    Takes minutes and 10 GB the first time, two seconds later on. Raises LocalError if something can't be had.
     """
     references = {name: images.ensure_layers(name, progress) for name in images.names()}
     environment = engine.ensure(progress)
