@@ -130,7 +130,7 @@ async def live_stack(settings: Settings, stack: str) -> AsyncIterator[LiveStack]
     """The live stack, reachable as long as the context lasts. Raises SmokeError."""
     cluster = await _cluster(settings)
     key = await read_smoke_key(settings, cluster)
-    async with open_way(settings, cluster) as address, connection(settings, address) as http:
+    async with open_way(settings, cluster, stack) as address, connection(settings, address) as http:
         engines = Engines(cluster) if cluster else None
         yield LiveStack(name=stack, settings=settings, gateway=GatewayClient(http, key), engines=engines)
 

@@ -1,4 +1,4 @@
-"""Ways to the gateway: its public endpoint, or a port forwarded by the API server."""
+"""Ways to the gateway: its public endpoint, a port forwarded by the API server, or through a pod inside the cluster."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -14,6 +14,7 @@ from settings.settings import Settings
 from smoke.client import TIMEOUTS
 from smoke.cluster import Cluster, ready
 from smoke.errors import PermanentError, TemporaryError
+from smoke.relay import relayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +27,15 @@ class Address:
 
 
 @asynccontextmanager
-async def open_way(settings: Settings, cluster: Cluster | None) -> AsyncIterator[Address]:
+async def open_way(settings: Settings, cluster: Cluster | None, stack: str) -> AsyncIterator[Address]:
     """The way that `smoke.via` names, open as long as the context lasts. Raises SmokeError."""
-    if settings.smoke.via == "port-forward":
+    via = settings.smoke.via
+    if via != "endpoint":
         if cluster is None:
-            raise PermanentError("smoke.via port-forward needs the cluster", "give a kubeconfig, or use via endpoint")
-        async with _forwarded(settings, cluster) as address:
-            yield address
+            raise PermanentError(f"smoke.via {via} needs the cluster", "give a kubeconfig, or use via endpoint")
+        way = _forwarded(settings, cluster) if via == "port-forward" else relayed(settings, cluster, stack)
+        async with way as port:
+            yield _by_loopback(settings, port)
         return
     if settings.smoke.endpoint is None:
         raise PermanentError("smoke.endpoint is not set", "set moonstack:smoke.endpoint, or use smoke.via port-forward")
@@ -67,14 +70,18 @@ def trust(settings: Settings) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def _forwarded(settings: Settings, cluster: Cluster) -> AsyncIterator[Address]:
+async def _forwarded(settings: Settings, cluster: Cluster) -> AsyncIterator[int]:
     pods = [pod for pod in await cluster.pods({"app.kubernetes.io/component": names.GATEWAY}) if ready(pod)]
     if not pods:
         raise TemporaryError(f"no gateway pod is Ready in namespace {cluster.namespace}", "run python -m smoke doctor")
-    tls = settings.gateway.tls
     pod = await Pod(pods[0], api=cluster.api)
     async with pod.portforward(remote_port=settings.gateway.http_port, local_port="auto") as port:
-        yield Address(
-            base_url=f"{'http' if tls.source == 'none' else 'https'}://127.0.0.1:{port}",
-            server_name=None if tls.source == "none" else tls.hosts[0],
-        )
+        yield port
+
+
+def _by_loopback(settings: Settings, port: int) -> Address:
+    """A port of this machine behind which the gateway is: its certificate names its own host."""
+    tls = settings.gateway.tls
+    if tls.source == "none":
+        return Address(base_url=f"http://127.0.0.1:{port}")
+    return Address(base_url=f"https://127.0.0.1:{port}", server_name=tls.hosts[0])

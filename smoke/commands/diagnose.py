@@ -21,7 +21,7 @@ STYLES: Final = {"error": "red", "warning": "yellow", "info": "dim"}
 def doctor(stack: StackOption = "dev", json: JsonOption = None) -> None:
     """What is wrong on the live stack, why, and what to do; exit 1 if anything is an error."""
     with one_line_errors():
-        found = asyncio.run(examine(stack_settings(stack)))
+        found = asyncio.run(examine(stack_settings(stack), stack))
         document = {"schema": 1, "findings": [one.model_dump() for one in found]}
         write(json, REDACTOR.text(dumps(document, indent=2)))
     for one in found:
@@ -31,9 +31,9 @@ def doctor(stack: StackOption = "dev", json: JsonOption = None) -> None:
     raise typer.Exit(1 if any(one.severity == "error" for one in found) else 0)
 
 
-async def examine(settings: Settings) -> list[Finding]:
+async def examine(settings: Settings, stack: str) -> list[Finding]:
     """The findings on a live stack. Raises SmokeError when the API server can't be reached."""
-    facts = await Gatherer(settings, await Cluster.connect(settings.cluster)).facts()
+    facts = await Gatherer(settings, await Cluster.connect(settings.cluster), stack).facts()
     return findings(CATALOGUE, facts)
 
 

@@ -26,7 +26,8 @@ T = TypeVar("T")
 class Gatherer:
     """One look at one stack."""
 
-    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, stack: str) -> None:
+        self._stack = stack
         self._settings = settings
         self._cluster = cluster
         self._blind: list[str] = []
@@ -101,7 +102,10 @@ class Gatherer:
     async def _door(self) -> Door:
         try:
             key = await read_smoke_key(self._settings, self._cluster)
-            async with open_way(self._settings, self._cluster) as address, connection(self._settings, address) as http:
+            async with (
+                open_way(self._settings, self._cluster, self._stack) as address,
+                connection(self._settings, address) as http,
+            ):
                 return await knock(GatewayClient(http, key), self._settings)
         except SmokeError as error:
             return Door(error=error)

@@ -1,5 +1,6 @@
 """The channel for tests does what its plan says."""
 
+import json
 import secrets
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from smoke.channel.app import Channel
 from smoke.channel.plan import ChannelPlan, Fault, KeyPlan
 from smoke.channel.serve import serve
 from smoke.client import GatewayClient, chat_body
-from smoke.errors import TemporaryError
+from smoke.commands.channel import generated, read_plan
+from smoke.errors import PermanentError, TemporaryError
 
 
 @pytest.fixture
@@ -80,3 +82,19 @@ async def test_the_real_engine_may_answer_behind_the_channels_keys(value: str):
             assert streamed.chunks == 3
             refused = await GatewayClient(http, "wrong").send("POST", "/v1/chat/completions", json={})
             assert refused.status == 401
+
+
+def test_a_generated_key_is_kept_private_and_reused(tmp_path: Path):
+    first = generated(tmp_path / "c", ["m"])
+    assert generated(tmp_path / "c", ["m"]) == first
+    assert (tmp_path / "c" / "key").stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_with_a_wrong_field_names_it_and_no_key(tmp_path: Path):
+    value = "sk-" + secrets.token_hex(24)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"models": ["m"], "keys": [{"id": "a", "value": value, "qps": 0}]}))
+    with pytest.raises(PermanentError) as caught:
+        read_plan(path)
+    assert "keys.0.qps" in str(caught.value)
+    assert value not in str(caught.value)

@@ -200,7 +200,7 @@ async def test_a_stack_without_an_endpoint_says_which_key_to_set():
     settings = dev_settings()
     bare = settings.model_copy(update={"smoke": settings.smoke.model_copy(update={"endpoint": None})})
     with pytest.raises(PermanentError, match=r"smoke\.endpoint"):
-        async with open_way(bare, None):
+        async with open_way(bare, None, "dev"):
             pass
 
 
