@@ -8,7 +8,7 @@ import pytest
 
 from local.errors import LocalError
 from local.progress import Progress
-from local.runtime import base, engine, models
+from local.runtime import base, engine, models, python_packages
 
 ASK = """
 import json
@@ -26,6 +26,15 @@ for prompt in json.load(open("/opt/answers/prompts.json")):
     answer = tokenizer.decode(done.sequences[0, tokens.shape[1]:])
     answers.append({"text": answer, "steps": len(best), "gap": min(float(top[0] - top[1]) for top in best)})
 json.dump(answers, open("/opt/answers/answers.json", "w"))
+"""
+IMPORT_ALL = """
+import importlib, pkgutil
+import capacity, rules, settings
+
+for package in (capacity, rules, settings):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 """
 QUESTION = "Explain how the cache shares a prefix between replicas. " * 20
 
@@ -63,6 +72,16 @@ def test_a_program_in_the_base_leaves_no_mount_behind(root: Path, tmp_path: Path
 def test_a_program_that_fails_in_the_base_is_told_with_its_last_line(root: Path) -> None:
     with pytest.raises(LocalError, match=r"No such file or directory$"):
         base.run(root, ["ls", "/not/there"])
+
+
+def test_every_module_that_runs_in_the_cluster_finds_what_it_imports(root: Path) -> None:
+    packages = python_packages.ensure("capacity", Progress())
+    base.run(
+        root,
+        ["python3", "-c", IMPORT_ALL],
+        binds={"/opt/capacity": packages, "/opt/moonstack": Path(__file__).parents[2]},
+        environment={"PYTHONPATH": "/opt/capacity:/opt/moonstack", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
 
 
 def test_every_module_of_the_engine_has_its_bytecode(packages: Path) -> None:
