@@ -95,8 +95,8 @@ def test_a_clean_stack_passes(stack):
 def test_a_value_that_is_unknown_in_preview_is_noted_there_and_judged_in_up(stack):
     body = fake_key().removeprefix("sk-")
     stack.write(
-        f"late = pulumi.Stash('late', input='{body}')\n"
-        "config_map('late', {'x': late.output.apply(lambda body: 'sk-' + body)})"
+        "late = pulumi.Stash('late', input='anything')\n"
+        f"config_map('late', {{'x': late.id.apply(lambda _: 'sk-' + '{body}')}})"
     )
     preview = stack.run("preview")
     up = stack.run("up", "--yes", "--skip-preview")
