@@ -60,6 +60,8 @@ class ChannelSettings(Group):
     """How long an answer that is not streamed may take: it has no first byte before its last."""
     proxy: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+:\d{1,5}$")
     """host:port of an HTTP proxy that the channel is reached through (CONNECT); TLS goes through it untouched."""
+    daily_requests: int | None = Field(default=None, ge=1)
+    """Cap on what all gateway pods together send to the channel in a day; above it the channel is answered for with 429."""
     quota_qps: int = Field(default=30_720, ge=1)
     """What the channel's contract allows in total; gateway maximum × qpsPerPod must stay within (A8)."""
     retry: RetrySettings = RetrySettings()

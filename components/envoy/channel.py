@@ -7,7 +7,7 @@ listener of its own keeps the channel's key from a cluster that is tried next.
 from components.envoy import connection, filters, limits
 from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
 from components.envoy.internal import outward_router, outward_routes
-from components.envoy.replies import local_replies, with_status
+from components.envoy.replies import local_replies, reply, with_status
 from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds, typed
 from settings.channel import ChannelSettings
 from settings.settings import Settings
@@ -27,7 +27,7 @@ def listener(settings: Settings, pod: Pod) -> Json:
         payers=_payers(settings),
     )
     http_filters = [
-        limits.channel_limit(settings),
+        *limits.channel_limits(settings),
         filters.lua("answer", filters.channel_answer_source()),
         filters.lua("target", filters.target_source(settings, outside=True)),
         *(_credential(key_id, pod) for key_id in keys_in_use(settings)),
@@ -139,19 +139,15 @@ def _tls(host: str, pod: Pod) -> Json:
 
 
 def _replies() -> Json:
-    """Without a key the injector answers 401, which would blame the caller: it becomes 502."""
-    missing = {
-        "filter": with_status(CHANNEL_LISTENER, 401),
-        "status_code": 502,
-        "body_format_override": {
-            "json_format": {
-                "error": {
-                    "message": "The gateway has no key for the external channel.",
-                    "type": "server_error",
-                    "code": "channel_unavailable",
-                }
-            },
-            "content_type": "application/json",
-        },
+    """Without a key the injector answers 401, which would blame the caller: it becomes 502. A 429 here is our own limit."""
+    missing = reply("The gateway has no key for the external channel.", "server_error", "channel_unavailable")
+    limited = reply(
+        "This gateway's limit towards the external channel is reached.", "rate_limit_error", "channel_limit"
+    )
+    return {
+        "mappers": [
+            {"filter": with_status(CHANNEL_LISTENER, 401), "status_code": 502, **missing},
+            {"filter": with_status(CHANNEL_LISTENER, 429), **limited},
+            *local_replies(CHANNEL_LISTENER)["mappers"],
+        ]
     }
-    return {"mappers": [missing, *local_replies(CHANNEL_LISTENER)["mappers"]]}

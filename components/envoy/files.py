@@ -101,7 +101,7 @@ def _text(document: Json) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Lua as readable blocks, and no anchors: a shared object is written out each time."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -109,7 +109,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _string(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
 

@@ -8,6 +8,8 @@ from settings.settings import Settings
 
 FILTER: Final = "client-limits"
 FILTER_TYPE: Final = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
+LIMIT_HEADER: Final = "x-moonstack-limit"
+"""On a 429 of the channel's daily cap, beside its body's words."""
 _ALWAYS: Final = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
 _UNLIMITED: Final = 4_000_000_000
 _ADDRESSES: Final = 10_000
@@ -52,20 +54,40 @@ def client_limits(settings: Settings) -> Json:
     return typed("config.core.v3.TypedExtensionConfig", name=FILTER, typed_config=config)
 
 
-def channel_limit(settings: Settings) -> Json:
-    """`channel.ratelimit`: what this pod may send to the channel, whoever asks; an outbound key's own `qps` narrows it."""
-    limit = settings.channel.ratelimit
-    limited = [key for key in settings.keys.keys if key.outbound and key.qps]
-    return extension(
-        "channel-limit", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
-        **_filter("channel", bucket(limit.qps_per_pod, limit.burst)),
+def channel_limits(settings: Settings) -> list[Json]:
+    """What this pod may send to the channel, whoever asks: the day's cap where there is one, then `channel.ratelimit`.
+
+    An outbound key's own `qps` narrows the rate for those it pays for.
+    """
+    limit, cap = settings.channel.ratelimit, settings.channel.daily_requests
+    keys = {key.id: key.qps for key in settings.keys.keys if key.outbound and key.qps}
+    rate = extension(
+        "channel-rate", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
+        **_filter("channel_rate", bucket(limit.qps_per_pod, limit.burst)),
         always_consume_default_token_bucket=True,
-        rate_limits=[{"actions": [_pays_with(settings, key.id)]} for key in limited],
+        rate_limits=[{"actions": [_pays_with(settings, key_id)]} for key_id in keys],
         descriptors=[
-            {"entries": [{"key": "key", "value": key.id}], "token_bucket": bucket(key.qps, 2 * key.qps)}
-            for key in limited
-            if key.qps
+            {"entries": [{"key": "key", "value": key_id}], "token_bucket": bucket(qps, 2 * qps)}
+            for key_id, qps in keys.items()
         ],
+    )  # fmt: skip
+    return [*([_daily_cap(max(1, cap // most_pods(settings)))] if cap else []), rate]
+
+
+def most_pods(settings: Settings) -> int:
+    """Gateway pods at most: a cap for all is a pod's own share, as pods count by themselves."""
+    scaling = settings.autoscaling.gateway
+    return scaling.max_replicas if scaling.enabled else settings.gateway.replicas
+
+
+def _daily_cap(requests: int) -> Json:
+    """A bucket that is filled once a day, counted from the pod's start."""
+    day = {"max_tokens": requests, "tokens_per_fill": requests, "fill_interval": "86400s"}
+    reason = {"key": LIMIT_HEADER, "value": "daily-cap"}
+    return extension(
+        "channel-cap", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
+        **_filter("channel_cap", day, headers=False),
+        response_headers_to_add=[{"header": reason, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}],
     )  # fmt: skip
 
 

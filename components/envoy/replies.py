@@ -61,11 +61,16 @@ def with_status(prefix: str, status: int) -> Json:
     return {"status_code_filter": {"comparison": comparison}}
 
 
-def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
+def reply(message: str, kind: str, code: str) -> Json:
+    """The body of an answer of Envoy's own."""
     return {
-        "filter": {"and_filter": {"filters": [with_status(prefix, status), _NOT_WORDED]}},
         "body_format_override": {
             "json_format": {"error": {"message": message, "type": kind, "code": code}},
             "content_type": "application/json",
-        },
+        }
     }
+
+
+def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
+    filters = [with_status(prefix, status), _NOT_WORDED]
+    return {"filter": {"and_filter": {"filters": filters}}, **reply(message, kind, code)}

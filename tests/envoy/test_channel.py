@@ -165,6 +165,7 @@ def test_the_channels_limit_is_a_pods_own_and_its_429_says_so(world):
     served = [answer for answer in answers if answer.status_code == 200]
     assert 8 <= len(served) <= 12
     assert {answer.status_code for answer in answers} == {200, 429}
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 429} == {"channel_limit"}
     assert len(this.channel.seen) == len(served)
 
 
@@ -184,3 +185,15 @@ def test_other_paths_than_chat_stay_inside_the_cluster(world):
     with this.gateway.client() as client:
         assert client.post("/v1/embeddings", json=ASK).status_code == 503
     assert not this.channel.seen
+
+
+def test_the_days_cap_stops_the_fallback_with_429_and_a_reason_and_the_cluster_still_answers(world):
+    this = world(channel={"dailyRequests": 3})
+    this.router.fault = 503
+    answers = [this.ask() for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429, 429]
+    assert answers[-1].json()["error"]["code"] == "channel_limit"
+    assert answers[-1].headers["x-moonstack-limit"] == "daily-cap"
+    this.router.fault = None
+    wait_for(lambda: this.ask().status_code == 200, seconds=20)
+    assert len(this.channel.seen) == 3

@@ -9,7 +9,7 @@ import pytest
 
 from rules.envoy_keys import ClientKey
 from tests.envoy.gateway import Gateway, fake_key
-from tests.envoy.stacks import ASK, CHAT, CLIENTS, stack
+from tests.envoy.stacks import ASK, CHAT, CLIENTS, MODEL, stack
 from tests.envoy.upstream import Upstream
 from tests.envoy.waiting import wait_for
 
@@ -273,3 +273,11 @@ def test_limits_of_keys_change_without_a_restart(fresh: Gateway):
     fresh.write_config(stack(keys=({**CLIENTS[0], "qps": 1}, CLIENTS[1])))
     with fresh.client() as client:
         wait_for(lambda: client.get("/v1/models").status_code == 429)
+
+
+def test_a_model_behind_kthenas_router_is_served_the_same_way(make, start):
+    router = start(Upstream("kthena"))
+    model = {**MODEL, "backend": "kthena"}
+    gateway = make(stack(models=(model,), gateway={"kthenaRouter": f"127.0.0.1:{router.port}"}), {})
+    with gateway.client() as client:
+        assert client.post(CHAT, json=ASK).json()["choices"][0]["message"]["content"] == "from kthena"
