@@ -61,4 +61,6 @@ class PulseResult(BaseModel):
     lost: int
     broken: int
     tokens_per_second: float
+    cost_per_million_tokens: float | None
+    """Yuan for chips and warm pool as declared, over the tokens whose first came within the target; null without any."""
     timeline: Timeline

@@ -1,9 +1,10 @@
 """Runs a pulse on one model of a live stack."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from settings.capacity_plan import costs
 from smoke.errors import PermanentError
 from smoke.load import Load, Request, Sample
 from smoke.page.plots import Line, lines
@@ -47,6 +48,7 @@ async def pulse(live: LiveStack, model: str, rate: float | None = None) -> Pulse
         watch.moments.append(await watch.look())
     finally:
         watching.cancel()
+    good = sum(sample.outcome == "ok" and (sample.first_token or 0) <= targets.ttft for sample in load.samples)
     judged = criteria(stages, targets, load.samples, watch.moments)
     return PulseResult(
         stack=live.name,
@@ -59,8 +61,17 @@ async def pulse(live: LiveStack, model: str, rate: float | None = None) -> Pulse
         lost=sum(sample.outcome == "lost" for sample in load.samples),
         broken=sum(sample.outcome == "broken" for sample in load.samples),
         tokens_per_second=round(_tokens(load.samples, config.max_tokens) / stages.seconds, 2),
+        cost_per_million_tokens=cost_per_million(costs(live.settings), good * config.max_tokens, stages.seconds),
         timeline=_timeline(stages, load.samples, watch.moments),
     )
+
+
+def cost_per_million(costs_per_hour: Mapping[str, float], good_tokens: int, seconds: float) -> float | None:
+    """Yuan a million good tokens: chips as declared and the warm pool, for the time of the pulse."""
+    if not good_tokens:
+        return None
+    spent = (costs_per_hour["declared"] + costs_per_hour["warmPool"]) * seconds / 3600
+    return round(spent / good_tokens * 1e6, 2)
 
 
 def pulse_page(result: PulseResult, targets: Targets) -> str:
@@ -92,6 +103,8 @@ def pulse_page(result: PulseResult, targets: Targets) -> str:
     ]
     facts = [(name, "did not happen" if value is None else f"{value:g} s") for name, value in shown.items()]
     counts = [("requests", str(result.requests)), ("lost", str(result.lost)), ("broken", str(result.broken))]
+    price = result.cost_per_million_tokens
+    counts.append(("yuan a million good tokens", "no good token" if price is None else f"{price:g}"))
     return page(
         stack=result.stack,
         verdict=result.verdict,

@@ -15,7 +15,7 @@ from smoke.client import GatewayClient
 from smoke.load import Load, Request, Sample
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult
-from smoke.pulse.run import _timeline, pulse_page
+from smoke.pulse.run import _timeline, cost_per_million, pulse_page
 from smoke.pulse.watch import Moment
 
 STAGES = Stages(low=5, high=50, before=30, ramp=10, top=60, after=30)
@@ -137,9 +137,17 @@ def test_the_page_shows_times_and_plots():
         lost=0,
         broken=0,
         tokens_per_second=1,
+        cost_per_million_tokens=3.5,
         timeline=_timeline(STAGES, samples, moments),
     )
     html = pulse_page(result, TARGETS)
     assert "did not happen" in html
     assert html.count("<polyline") == 6
     assert result.model_dump(by_alias=True)["schema"] == 1
+
+
+def test_the_cost_counts_chips_and_warm_pool_over_good_tokens_alone():
+    hourly = {"declared": 360.0, "warmPool": 36.0, "minimum": 1.0, "maximum": 9.0}
+    assert cost_per_million(hourly, 1_000_000, 3600) == 396
+    assert cost_per_million(hourly, 500_000, 3600) == 792
+    assert cost_per_million(hourly, 0, 3600) is None
