@@ -3,16 +3,13 @@
 import asyncio
 import time
 
-import httpx
-
 from capacity.exposition import BadSample, gateway_requests, parse
+from capacity.fetch import FetchError, fetch
 from capacity.pods import Pod, PodBook
 from capacity.samples import SampleBook
 from capacity.telemetry import Telemetry
 from rules import ports
 from rules.metrics import Engine
-
-PAGE_LIMIT = 4 * 2**20
 
 
 class Scraper:
@@ -33,8 +30,6 @@ class Scraper:
         self._engine: Engine = engine
         self._port, self._interval, self._timeout = port, interval, timeout
         self._busy: dict[str, asyncio.Task[None]] = {}
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        self._http = httpx.AsyncClient(limits=limits, trust_env=False)
 
     async def run(self) -> None:
         """Scrape until cancelled."""
@@ -46,7 +41,6 @@ class Scraper:
         finally:
             for task in self._busy.values():
                 task.cancel()
-            await self._http.aclose()
 
     def start_round(self) -> None:
         """Start a scrape of every Ready pod that has none under way, and forget pods that are gone."""
@@ -69,20 +63,13 @@ class Scraper:
         except BadSample as error:
             self._telemetry.rejected.labels(error.reason).inc()
             self._telemetry.scrapes.labels("rejected").inc()
-        except (TimeoutError, httpx.HTTPError):
+        except (TimeoutError, OSError, FetchError):
             self._telemetry.scrapes.labels("failed").inc()
         finally:
             self._telemetry.scrape_seconds.observe(time.monotonic() - started)
             self._busy.pop(pod.name, None)
 
     async def _page(self, pod: Pod) -> str:
-        host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-        body = bytearray()
-        where = f"{ports.GATEWAY_METRICS}/stats/prometheus" if pod.gateway else f"{self._port}/metrics"
-        async with self._http.stream("GET", f"http://{host}:{where}", timeout=self._timeout) as response:
-            response.raise_for_status()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > PAGE_LIMIT:
-                    raise BadSample("size", f"the page is larger than {PAGE_LIMIT} bytes")
-        return body.decode(errors="replace")
+        if pod.gateway:
+            return await fetch(pod.ip, ports.GATEWAY_METRICS, "/stats/prometheus")
+        return await fetch(pod.ip, self._port, "/metrics")

@@ -5,11 +5,11 @@ import time
 import httpx
 import pytest
 
+from bench.simulated.cluster import FakeCluster
 from capacity.api.app import Sources, api
 from capacity.exposition import EngineSample
 from capacity.pods import Pod, PodBook, pod_of
 from capacity.samples import STUCK_SECONDS, SampleBook
-from tests.unit.capacity.cluster import FakeCluster
 
 ROOT = "/apis/custom.metrics.k8s.io/v1beta2"
 

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from bench.simulated.cluster import FakeCluster
+from bench.simulated.engines import FakeEngine, free_port, served
 from capacity.act import memory as memories
 from capacity.act.actor import MANAGER
 from capacity.act.leader import Elector
@@ -21,8 +23,7 @@ from capacity.kube import Access, Kube
 from capacity.service import Listen, serve
 from components.scaling.certificates import new_authority
 from rules.warm_pool import RESTING
-from tests.unit.capacity.cluster import FakeCluster
-from tests.unit.capacity.loopback import Certificates, FakeEngine, free_port, served
+from tests.unit.capacity.certificates import Certificates
 
 SELECTOR = {"app": "serve"}
 WARM = {"app": "warm"}

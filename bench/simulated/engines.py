@@ -1,20 +1,16 @@
-"""Real sockets on loopback: an API server in memory, engines with adjustable metrics, certificates of a front proxy."""
+"""Engines with adjustable metrics on real sockets."""
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-
-from components.scaling.certificates import KeyPair, new_authority, new_certificate
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -60,35 +56,42 @@ class FakeEngine:
         return PlainTextResponse(self.page or engine_page(self.waiting, self.running, self.kv_usage))
 
 
-def engine_page(waiting: float, running: float, kv_usage: float) -> str:
-    labels = '{engine="0",model_name="m"}'
-    return (
-        f"vllm:num_requests_waiting{labels} {waiting}\n"
-        f"vllm:num_requests_running{labels} {running}\n"
-        f"vllm:kv_cache_usage_perc{labels} {kv_usage}\n"
-    )
+def engine_page(waiting: float, running: float, kv_usage: float, *, histograms: int = 1) -> str:
+    """As vLLM writes it; a real engine has about 20 histograms of 30 lines, of which one matters here."""
+    labels = 'engine="0",model_name="m"'
+    lines = [
+        f"vllm:num_requests_waiting{{{labels}}} {waiting}",
+        f"vllm:num_requests_running{{{labels}}} {running}",
+        f"vllm:kv_cache_usage_perc{{{labels}}} {kv_usage}",
+    ]
+    for number in range(histograms):
+        name = "vllm:time_to_first_token_seconds" if number == 0 else f"vllm:histogram_{number}_seconds"
+        lines += [f"# TYPE {name} histogram", *(f'{name}_bucket{{{labels},le="{le}"}} 0.0' for le in _BOUNDS)]
+    return "\n".join(lines) + "\n"
 
 
-class Certificates:
-    """What the API server and the controller know of each other: serving certificate, front-proxy CA and client."""
+_BOUNDS = [*(f"{0.001 * 1.6**step:.4f}" for step in range(27)), "+Inf"]
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.serving_ca, self.proxy_ca = new_authority("serving"), new_authority("front-proxy")
-        self.serving = self._write("tls", new_certificate(self.serving_ca, ["localhost"]))
 
-    def client(self, name: str, authority: KeyPair | None = None) -> ssl.SSLContext:
-        """How a client with that common name calls the metrics API."""
-        certificate, key = self._write(name, new_certificate(authority or self.proxy_ca, [name], client=True))
-        context = self.anonymous()
-        context.load_cert_chain(certificate, key)
-        return context
+class ManyEngines(asyncio.Protocol):
+    """Answers every request of every engine with one prepared page: cheap enough to play hundreds of them."""
 
-    def anonymous(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cadata=self.serving_ca.certificate)
+    page = b""
 
-    def _write(self, name: str, pair: KeyPair) -> tuple[Path, Path]:
-        certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
-        certificate.write_text(pair.certificate)
-        key.write_text(pair.key)
-        return certificate, key
+    @classmethod
+    def show(cls, text: str) -> None:
+        """What all engines answer from now on."""
+        body = text.encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n\r\n"
+        cls.page = head.encode() + body
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio; a GET has no body, so a blank line ends the request."""
+        if data.endswith(b"\r\n\r\n"):
+            self._transport.write(self.page)
+            self._transport.close()

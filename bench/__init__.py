@@ -1,0 +1,1 @@
+"""Measurements: each module one subject, run by `python -m bench`."""
