@@ -8,6 +8,7 @@ import pulumi
 
 from rules.fingerprint import fingerprint
 from rules.problem import Problem
+from settings import key_lock
 from settings.errors import SettingsError
 from settings.key_values import KeyReader, Stage, Versions, checked
 from settings.key_values.local import LocalKeys
@@ -42,6 +43,7 @@ def key_versions(settings: Settings, config: pulumi.Config) -> tuple[KeyVersion,
         for stage, value in versions.items()
     ]
     _refuse_shared_values(found)
+    _compare_with_the_lock(settings, found)
     distinct: dict[tuple[str, str], KeyVersion] = {}
     for version in found:
         distinct.setdefault((version.id, version.fingerprint), version)
@@ -82,6 +84,15 @@ def _refuse_to_deploy_placeholders() -> None:
             "moonstack:keys.source", "placeholder", "placeholders are for previews", "use secretsManager or config"
         )
         raise SettingsError([problem], "the keys")
+
+
+def _compare_with_the_lock(settings: Settings, versions: list[KeyVersion]) -> None:
+    """Placeholders are nobody's keys, so then only the lock itself is checked."""
+    lock = key_lock.load()
+    if settings.keys.source == "placeholder":
+        return
+    if problems := key_lock.problems(settings, [(version.id, version.fingerprint) for version in versions], lock):
+        raise SettingsError(problems, key_lock.FILE)
 
 
 def _refuse_shared_values(versions: list[KeyVersion]) -> None:

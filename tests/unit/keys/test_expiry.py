@@ -11,7 +11,8 @@ from tests.unit.test_settings import dev
 
 def stack(environment: str = "dev", **key) -> dict:
     keys = {"source": "config", "keys": [{"id": "app", "purpose": "client", "owner": "shop"} | key]}
-    return dev() | {"environment": environment, "keys": keys}
+    gateway = {"exposure": "internal", "tls": {"source": "secret"}}
+    return dev() | {"environment": environment, "keys": keys, "gateway": gateway}
 
 
 def day(days: int) -> str:

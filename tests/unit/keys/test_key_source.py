@@ -10,6 +10,7 @@ from moto import mock_aws
 
 from components.key_source import OFFLINE, key_values, key_versions
 from rules.fingerprint import fingerprint
+from settings import key_lock
 from settings.errors import SettingsError
 from settings.key_values.local import LocalKeys
 from settings.key_values.secrets_manager import ACCEPTED, SecretsManagerKeys
@@ -44,6 +45,12 @@ def refusal(stack: Settings, **how) -> str:
     with pytest.raises(SettingsError) as caught:
         read(stack, **how)
     return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def lock(monkeypatch):
+    """Takes fingerprints in; the lock itself is tested in test_key_lock.py."""
+    monkeypatch.setattr(key_lock, "problems", lambda settings, fingerprints, lock: [])
 
 
 @pytest.fixture
