@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bench.simulated.gateway import Gateway
 from settings.settings import Settings
-from tests.envoy.gateway import Gateway
 from tests.envoy.stacks import stack
 from tests.envoy.upstream import Upstream
 from tests.envoy.world import World, build

@@ -8,10 +8,10 @@ import envoy
 import httpx
 import yaml
 
+from bench.simulated.sockets import free_port
 from components.envoy.clusters import assignment, socket
 from components.envoy.schema import extension
-from tests.envoy.gateway import Authority
-from tests.envoy.sockets import free_port
+from tests.envoy.authority import Authority
 from tests.envoy.upstream import Upstream
 
 _SEEN = {

@@ -7,8 +7,8 @@ import time
 import httpx
 import pytest
 
+from bench.simulated.gateway import Gateway, fake_key
 from rules.envoy_keys import ClientKey
-from tests.envoy.gateway import Gateway, fake_key
 from tests.envoy.stacks import ASK, CHAT, CLIENTS, MODEL, stack
 from tests.envoy.upstream import Upstream
 from tests.envoy.waiting import wait_for

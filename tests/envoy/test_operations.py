@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bench.simulated.gateway import Gateway, fake_key
 from components.envoy.process import drain_script
 from rules.envoy_keys import FILE, ClientKey
-from tests.envoy.gateway import Authority, Gateway, fake_key
+from tests.envoy.authority import Authority
 from tests.envoy.load import Load
 from tests.envoy.stacks import ASK, CHAT, CLIENTS, MODEL, stack
 from tests.envoy.upstream import Upstream

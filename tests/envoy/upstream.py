@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from tests.envoy.sockets import free_port
+from bench.simulated.sockets import free_port
 
 
 @dataclass

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
+from bench.simulated.gateway import Gateway, fake_key
+from tests.envoy.authority import Authority
 from tests.envoy.edge import Edge
-from tests.envoy.gateway import Authority, Gateway, fake_key
 from tests.envoy.stacks import ASK, CHAT, stack
 from tests.envoy.upstream import Upstream
 
@@ -46,6 +47,6 @@ def build(
     settings = stack(channel={"baseUrl": edge.base_url, **(channel or {})}, **groups)
     upstreams = {model.name: router.port for model in settings.models}
     gateway = Gateway(settings, folder / "gateway", upstreams, trusted_ca=authority.file)
-    key = fake_key()
-    gateway.channel.write({"out": key})
-    return World(start(gateway), router, outside, edge, key)
+    outbound = {key.id: fake_key() for key in settings.keys.keys if key.outbound}
+    gateway.channel.write(outbound)
+    return World(start(gateway), router, outside, edge, outbound["out"])

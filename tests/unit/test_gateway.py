@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.simulated.gateway import fake_key
 from components.context import Context
 from components.envoy.files import gateway_files, restart_digest
 from components.envoy.service_config import service_files
@@ -14,7 +15,6 @@ from components.gateway import Gateway, GatewayArgs, deployment
 from rules import names
 from settings.errors import SettingsError
 from settings.settings import Settings
-from tests.envoy.gateway import fake_key
 from tests.envoy.stacks import CLIENTS, stack
 from tests.unit.pulumi_engine import Registered, deploy, holds_secret, secret
 
