@@ -115,3 +115,18 @@ def test_rules_between_objects_run_on_the_whole_stack(stack):
     done = stack.run("preview")
     assert done.returncode != 0
     assert "selectors-match: Service llm/s: spec.selector: matches no pod" in done.stdout
+
+
+def test_the_pack_knows_the_environment_of_the_stack_that_it_judges(stack):
+    """A client key without an expiry is refused in prod, and where the configuration can't be read; dev may have it."""
+    stack.write(
+        "kubernetes.core.v1.Secret('key', metadata={'name': 'key', 'labels': "
+        "{'moonstack.dev/key-id': 'one', 'moonstack.dev/purpose': 'client', 'moonstack.dev/environment': 'dev', "
+        "'moonstack.dev/consumer': 'gateway'}, 'annotations': {'moonstack.dev/owner': 'x'}}, data={'value': 'eA=='}, "
+        "opts=pulumi.ResourceOptions(provider=provider))"
+    )
+    assert "every key of prod ends some day" in stack.run("preview").stdout
+    path = stack.folder / "Pulumi.test.yaml"
+    dev = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | dev))
+    assert "every key of prod ends some day" not in stack.run("preview").stdout
