@@ -16,6 +16,7 @@ from local.cluster.status import Status, status
 from local.errors import LocalError
 from local.progress import Progress
 from local.tools.catalogue import CLUSTER, DEFAULT
+from settings.errors import SettingsError
 from settings.paths import local_kubeconfig, state_dir
 
 app = typer.Typer(
@@ -105,7 +106,7 @@ def main() -> None:
     """Run the command line; what is wrong on this machine is said in plain lines, with exit code 1."""
     try:
         app()
-    except LocalError as error:
+    except (LocalError, SettingsError) as error:
         for line in str(error).splitlines():
             Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {line}", markup=False)
         sys.exit(1)

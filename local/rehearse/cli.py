@@ -3,12 +3,14 @@
 import json as to_json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import yaml
 from rich.console import Console
 from rich.table import Table
 
+from local.errors import LocalError
 from local.progress import Progress
 from local.rehearse.rehearse import rehearse as play
 from local.rehearse.render import render as write
@@ -35,14 +37,27 @@ def render(
 def rehearse(
     stack: Stack = "prod",
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    instead: Annotated[
+        Path | None, typer.Option(help="YAML with groups (nodePools, models …) to try in place of the stack's own.")
+    ] = None,
 ) -> None:
     """Apply a stack to simulated nodes of its pools' shape and say where the real scheduler put every pod."""
-    report = play(stack, Progress())
+    report = play(stack, Progress(), _groups(instead) if instead else None)
     if json:
         sys.stdout.write(to_json.dumps(report.document(), indent=2) + "\n")
     else:
         show(report, Console(highlight=False, soft_wrap=True))
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _groups(path: Path) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise LocalError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise LocalError(f"{path} must hold groups, such as nodePools, at its top")
+    return found
 
 
 def show(report: Report, out: Console) -> None:

@@ -14,26 +14,43 @@ from local.rehearse.overrides import NAMESPACE
 from settings.settings import Settings
 
 GONE_SECONDS = 120.0
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @contextmanager
 def stage(api: Api, pools: list[SimulatedPool], settings: Settings) -> Iterator[None]:
     """Simulated nodes and the CRDs that the stack needs; the real node takes no new pods meanwhile. All undone at the end."""
-    crds = custom_resources(settings)
     _cordon(api, True)
     try:
-        for document in crds:
-            api.apply(
-                document, f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
-            )
-        simulate_nodes(api, pools)
-        wait_until(lambda: _all_ready(api, pools), "the simulated nodes' readiness", 60.0)
-        yield
+        with definitions(api, custom_resources(settings)):
+            simulate_nodes(api, pools)
+            wait_until(lambda: _all_ready(api, pools), "the simulated nodes' readiness", 60.0)
+            try:
+                yield
+            finally:
+                remove_namespace(api)
     finally:
-        remove_namespace(api)
         for pool in pools:
             kwok.remove_simulated_nodes(api, pool.name)
         _cordon(api, False)
+
+
+@contextmanager
+def definitions(api: Api, documents: list[dict[str, Any]]) -> Iterator[None]:
+    """Serve custom resources while this lasts; definitions that were there before are left as they are."""
+    paths = {f"{_DEFINITIONS}/{document['metadata']['name']}": document for document in documents}
+    missing = {path: document for path, document in paths.items() if not exists(api, path)}
+    try:
+        for path, document in missing.items():
+            api.apply(document, path)
+        for path in missing:
+            wait_until(lambda path=path: _established(api, path), f"{path} being served", 30.0)
+        yield
+    finally:
+        for path in missing:
+            api.delete(path)
+        for path in missing:
+            wait_until(lambda path=path: not exists(api, path), f"the end of {path}", GONE_SECONDS)
 
 
 def provide_volumes(api: Api, settings: Settings) -> None:
@@ -89,6 +106,11 @@ def items(api: Api, path: str) -> list[dict[str, Any]]:
 
 def _cordon(api: Api, unschedulable: bool) -> None:
     api.patch(f"/api/v1/nodes/{NODE}", {"spec": {"unschedulable": unschedulable or None}})
+
+
+def _established(api: Api, path: str) -> bool:
+    conditions = api.get(path).get("status", {}).get("conditions", ())
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _all_ready(api: Api, pools: list[SimulatedPool]) -> bool:

@@ -8,6 +8,7 @@ from settings.settings import Settings
 NAMESPACE: Final = "moonstack-rehearsal"
 
 WHY: Final = {
+    "environment": "pre, as prod refuses to go without its gate",
     "cluster": f"the local cluster, namespace {NAMESPACE}",
     "keys": "placeholders",
     "kthena": "pods are scheduled by the default scheduler, one by one, and no controller of Kthena is awaited",
@@ -21,6 +22,7 @@ def overrides(settings: Settings, groups: Mapping[str, Any]) -> dict[str, Any]:
     """Whole groups in place of the stack's; `groups` are the stack's own, as written in its file."""
     images = settings.cluster.images
     return {
+        "environment": "pre",
         "cluster": {
             "namespace": NAMESPACE,
             "kubeconfig": "local",

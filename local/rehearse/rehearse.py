@@ -1,6 +1,8 @@
 """A rehearsal: the stack, applied by the real engine to the real API server, placed by the real scheduler on simulated nodes."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 
@@ -16,18 +18,21 @@ from local.rehearse.overrides import WHY, overrides
 from local.rehearse.players import Players
 from local.rehearse.render import OFFLINE
 from local.rehearse.report import Report, pool_reports, unplaced
-from local.workspace import CHECKOUT, Workspace, offline, stack_config
+from local.workspace import Workspace, offline, stack_config
 from settings.settings import NAMESPACE as CONFIG
 from settings.settings import Settings
 
 LIMIT_SECONDS = 600.0
 
 
-def rehearse(stack: str, progress: Progress) -> Report:
-    """Apply the stack, wait until every pod has a node or can't have one, report, and remove all of it. Raises LocalError."""
-    groups = {key.removeprefix(f"{CONFIG}:"): value for key, value in stack_config(stack).items()}
-    settings = Settings.from_stack_file(CHECKOUT / f"Pulumi.{stack}.yaml")
-    changed = overrides(settings, groups)
+def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None = None) -> Report:
+    """Apply the stack, wait until every pod has a node or can't have one, report, and remove all of it.
+
+    `instead` replaces groups of the stack's configuration: what if a pool had fewer nodes? Raises LocalError, SettingsError.
+    """
+    own = {key.removeprefix(f"{CONFIG}:"): value for key, value in stack_config(stack).items()}
+    groups = {**own, **(instead or {})}
+    changed = {**(instead or {}), **overrides(Settings.from_mapping(groups, f"Pulumi.{stack}.yaml"), groups)}
     for group, why in WHY.items():
         progress.say(f"  rehearsal: {group}: {why}")
     rehearsed = Settings.from_mapping(
