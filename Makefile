@@ -4,7 +4,7 @@ STACK ?= dev
 PY := .venv/bin/python
 LOCAL := $(PY) -m local
 
-.PHONY: up down status test lint env preview smoke doctor pulse drill audit render rehearse rotate bench
+.PHONY: up down status test lint env preview smoke doctor pulse drill audit render rehearse images rotate bench
 
 up: env
 	@$(LOCAL) deploy --stack $(STACK)
@@ -30,6 +30,9 @@ preview: env
 
 render: env
 	@$(LOCAL) render --stack $(STACK) --out $(OUT) $(ARGS)
+
+images: env
+	@$(LOCAL) images $(ARGS)
 
 rehearse: env
 	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)

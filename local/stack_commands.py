@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from local import dev
+from local import dev, images
 from local.progress import Progress
 from local.rehearse import cli as rehearse_cli
 from local.workspace import BACKEND_VARIABLE, LOCAL_STACK, offline, workspace
@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="env")(show_environment)
     app.command(context_settings=_PASS_ON)(preview)
     rehearse_cli.register(app)
+    images.register(app)
 
 
 def deploy(stack: Stack = LOCAL_STACK) -> None:
