@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rules import names
+from settings.paths import state_dir
 from smoke.cluster import ready
 from smoke.drills.drill import Drill, Ground
 from smoke.errors import PermanentError
@@ -16,6 +18,7 @@ from smoke.keys import smoke_key
 
 ROOT: Final = Path(__file__).parents[2]
 OUTAGE_SECONDS: Final = 30.0
+API_OUTAGE_SECONDS: Final = 5.0
 KILLS: Final = 20
 FIRST_KILL_SECONDS: Final = 1.0
 KILL_STEP_SECONDS: Final = 0.7
@@ -91,6 +94,14 @@ async def metrics_outage(ground: Ground) -> None:
     await ground.hands.scale(deployment, deployment["spec"]["replicas"])
 
 
+async def restart_api_server(ground: Ground) -> None:
+    """The API server is killed and comes back: routers, kubelet and controllers go on with what they know."""
+    record = json.loads((state_dir() / "processes" / "kube-apiserver.json").read_text())
+    os.kill(record["pid"], signal.SIGKILL)
+    await asyncio.sleep(API_OUTAGE_SECONDS)
+    await _run(sys.executable, "-m", "local", "up")
+
+
 async def kill_deployment(ground: Ground) -> None:
     """`up` is killed at twenty points and repeated; nothing is orphaned, and the last run ends well."""
     stack = ground.live.name
@@ -155,6 +166,8 @@ CATALOGUE: Final = (
           carried_by=f"{_DRAIN}, PodDisruptionBudget of each role"),
     Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage,
           carried_by="the HPA holds its replicas without metrics; floors by minReplicas"),
+    Drill(name="restart-api-server", what="the API server is killed and started again", act=restart_api_server, local_only=True,
+          carried_by="the data path needs no API server: routers and gateway go on with what they know"),
     Drill(name="kill-deployment", what="pulumi up is killed at 20 points", act=kill_deployment, local_only=True,
           carried_by="server-side apply with fixed names, a lock that is cleared for dead local runs"),
 )  # fmt: skip
