@@ -46,7 +46,7 @@ def _kernel() -> Iterator[str]:
         yield "no memory cgroup is mounted below /sys/fs/cgroup: mount cgroup2 there, or boot with cgroup_enable=memory"
     probes: dict[str, Callable[[], bool]] = {
         "overlay": lambda: "overlay" in Path("/proc/filesystems").read_text().split(),
-        "nf_tables": lambda: _in_new_network("nft", "add", "table", "ip", "probe") if shutil.which("nft") else True,
+        "nf_tables": lambda: _in_new_network("nft", "add", "table", "ip", "probe"),
         "veth": lambda: _in_new_network("ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"),
         "bridge": lambda: _in_new_network("ip", "link", "add", "probe0", "type", "bridge"),
         "br_netfilter": lambda: Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists(),
@@ -76,7 +76,7 @@ def _resources(layout: Layout) -> Iterator[str]:
 
 
 def _addresses(layout: Layout) -> Iterator[str]:
-    routes = json.loads(_output("ip", "-4", "-json", "route", "show") or "[]")
+    routes = json.loads(_output("ip", "-4", "-json", "route", "show") or "[]")  # ip may be yet to be installed
     for route in routes:
         if route["dst"] == "default" or route.get("dev") == HOST_INTERFACE:
             continue
@@ -88,6 +88,9 @@ def _addresses(layout: Layout) -> Iterator[str]:
 
 
 def _in_new_network(*command: str) -> bool:
+    """Whether the command works in a network of its own; a program that is yet to be installed proves nothing."""
+    if shutil.which(command[0]) is None:
+        return True
     return subprocess.run(["unshare", "--net", *command], capture_output=True, check=False).returncode == 0
 
 
@@ -96,6 +99,8 @@ def _file_system(folder: Path) -> str:
 
 
 def _output(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        return ""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 

@@ -1,6 +1,7 @@
 """The cluster's two namespaces: a network of its own, and a view of the file system in which its mounts stay unseen."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -48,16 +49,11 @@ def ensure_node_view(layout: Layout, supervisor: Supervisor) -> None:
         own = layout.data / "node" / folder.strip("/").replace("/", "-")
         own.mkdir(parents=True, exist_ok=True)
         _create_mount_point(layout, Path(folder))
-        binds.append(f"mount --bind '{own}' '{folder}'")
+        binds.append(shlex.join(["mount", "--bind", str(own), folder]))
     ready = _ready_file(layout)
-    script = " && ".join(
-        [
-            *binds,
-            f"stat --dereference --format=%i /proc/self/ns/mnt > '{ready}.partial'",
-            f"mv '{ready}.partial' '{ready}'",
-            "exec sleep infinity",
-        ]
-    )
+    target, partial = shlex.quote(str(ready)), shlex.quote(f"{ready}.partial")
+    identify = f"stat --dereference --format=%i /proc/self/ns/mnt > {partial} && mv {partial} {target}"
+    script = " && ".join([*binds, identify, "exec sleep infinity"])
     service = Service(NODE_VIEW, ("unshare", "--mount", "--propagation", "slave", "sh", "-c", script))
     if supervisor.running(NODE_VIEW) is None:
         ready.unlink(missing_ok=True)
