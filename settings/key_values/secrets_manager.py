@@ -61,6 +61,7 @@ class SecretsManagerKeys:
         return boto3.client("secretsmanager", region_name=self._region, config=_TIMEOUTS)
 
     def _current(self, client: Any, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """A server that answers with another version (moto does, once a label has moved) is asked again by label."""
         for start in range(0, len(ids), _BATCH):
             names = [self.name(key_id) for key_id in ids[start : start + _BATCH]]
             answer = client.batch_get_secret_value(SecretIdList=names)
@@ -68,6 +69,8 @@ class SecretsManagerKeys:
                 if error["ErrorCode"] != "ResourceNotFoundException":
                     raise ClientError({"Error": {"Code": error["ErrorCode"], "Message": ""}}, "BatchGetSecretValue")
             for secret in answer["SecretValues"]:
+                if LABELS["current"] not in secret.get("VersionStages", ()):
+                    secret = client.get_secret_value(SecretId=secret["Name"], VersionStage=LABELS["current"])
                 yield secret["Name"].removeprefix(self._folder), secret.get("SecretString", "")
 
     def _rotating(self, client: Any, found: Mapping[str, Any]) -> Iterator[tuple[str, Stage, str]]:

@@ -1,0 +1,1 @@
+"""Rotation of keys: two versions accepted while everybody moves from one to the other."""

@@ -1,0 +1,108 @@
+"""The stack as it runs, seen by a rotation: which versions it holds, and what each gateway pod accepts."""
+
+import base64
+import ssl
+import subprocess
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, Final
+
+import httpx
+import kr8s
+
+from rotation.run import RotationError
+from rules import names
+from rules.envoy_keys import FILE, client_keys
+from rules.fingerprint import fingerprint
+from settings.key_values import Stage
+from settings.keys import KeySettings
+from settings.paths import local_kubeconfig, state_dir
+from settings.settings import Settings
+
+_MODELS: Final = "/v1/models"
+_TIMEOUT: Final = httpx.Timeout(10)
+
+
+class LiveCluster:
+    """One stack's gateway and its Secrets; `pulumi` is the command that runs Pulumi on the stack."""
+
+    def __init__(self, settings: Settings, pulumi: Sequence[str]) -> None:
+        self._settings = settings
+        self._pulumi = tuple(pulumi)
+        where = settings.cluster
+        kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
+        try:
+            self._api: Any = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
+        except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
+            raise RotationError(f"the cluster could not be reached ({type(error).__name__})") from None
+
+    def fingerprints(self, key: KeySettings) -> Set[str]:
+        """The versions of a key in the Secret that the gateways mount."""
+        if key.outbound:
+            data = self._secret(names.CHANNEL_KEYS)
+            return {fingerprint(data[key.id])} if key.id in data else set()
+        text = self._secret(names.CLIENT_KEYS).get(FILE)
+        return {fingerprint(entry.value) for entry in client_keys(text) if entry.id == key.id} if text else set()
+
+    def deploy(self) -> None:
+        """`pulumi up` on the stack, its output to the user. Raises RotationError if it fails."""
+        done = subprocess.run([*self._pulumi, "up", "--yes"], check=False)
+        if done.returncode:
+            raise RotationError(
+                f"pulumi up ended with exit {done.returncode}; nothing was taken away, run again once it is repaired"
+            )
+
+    def accepted(self, key: KeySettings, value: str, stage: Stage) -> str | None:
+        """None once everyone who has to accepts the value; else who doesn't yet."""
+        if key.outbound and stage == "next":
+            return self._channel_refuses(value)
+        for pod in self._gateways():
+            if key.outbound:
+                if self._mounted_channel_key(pod, key) != fingerprint(value):
+                    return f"pod {pod.name} has not got the new channel key yet"
+            elif (status := self._ask(pod, value)) != 200:
+                return f"pod {pod.name} answers {status} to the new key"
+        return None
+
+    def _channel_refuses(self, value: str) -> str | None:
+        url = f"{str(self._settings.channel.base_url).rstrip('/')}{_MODELS}"
+        try:
+            status = httpx.get(url, headers={"authorization": f"Bearer {value}"}, timeout=_TIMEOUT).status_code
+        except httpx.HTTPError as error:
+            return f"the channel could not be asked ({type(error).__name__})"
+        return None if status == 200 else f"the channel answers {status} to the new key"
+
+    def _ask(self, pod: Any, value: str) -> int | str:
+        host, tls = self._settings.gateway.tls.hosts[0], self._settings.gateway.tls.source != "none"
+        try:
+            with pod.portforward(remote_port=self._settings.gateway.http_port, local_port="auto") as port:
+                with httpx.Client(verify=self._trust(), timeout=_TIMEOUT, trust_env=False) as client:
+                    headers = {"authorization": f"Bearer {value}", "host": host}
+                    url = f"{'https' if tls else 'http'}://127.0.0.1:{port}{_MODELS}"
+                    return client.get(
+                        url, headers=headers, extensions={"sni_hostname": host} if tls else {}
+                    ).status_code
+        except (httpx.HTTPError, kr8s.ConnectionClosedError, OSError) as error:
+            return type(error).__name__
+
+    def _trust(self) -> ssl.SSLContext:
+        if self._settings.gateway.tls.source == "localCa":
+            return ssl.create_default_context(cafile=str(state_dir() / "gateway" / "ca.crt"))
+        return ssl.create_default_context()
+
+    def _mounted_channel_key(self, pod: Any, key: KeySettings) -> str:
+        """The fingerprint of the file as the pod sees it; Envoy watches that folder."""
+        done = pod.exec(["cat", f"/etc/moonstack/channel/{key.id}"], check=False)
+        return fingerprint(done.stdout.decode().strip()) if done.returncode == 0 else ""
+
+    def _gateways(self) -> Iterator[Any]:
+        """Every gateway pod that serves. Raises RotationError when there is none."""
+        selector = {"app.kubernetes.io/name": names.GATEWAY}
+        found = [pod for pod in self._api.get("pods", label_selector=selector) if pod.ready()]
+        if not found:
+            raise RotationError("no gateway pod is ready; repair the gateway first")
+        yield from found
+
+    def _secret(self, name: str) -> dict[str, str]:
+        for secret in self._api.get("secrets", name):
+            return {key: base64.b64decode(value).decode() for key, value in (secret.raw.get("data") or {}).items()}
+        return {}
