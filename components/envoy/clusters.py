@@ -112,19 +112,24 @@ def member(model: PublicModel, position: int) -> str:
     target = model.attempts[position]
     if target.place == "cluster" and not model.alias:
         return target.cluster
-    kind = "first" if model.alias and position == 0 else "to"
+    kind = "first" if _held_back(model, position) else "to"
     return f"{kind}-{target.place}-{names.slug(target.model)}"
 
 
 def hops(models: Iterable[PublicModel]) -> list[Json]:
     """Every hop that the public names need, each once."""
     wanted = {
-        member(model, position): (target, position == 0 and model.alias)
+        member(model, position): (target, _held_back(model, position))
         for model in models
         for position, target in enumerate(model.attempts)
         if target.place == "channel" or model.alias
     }
     return [hop(name, [(target, 1)], first) for name, (target, first) in sorted(wanted.items())]
+
+
+def _held_back(model: PublicModel, position: int) -> bool:
+    """Whether an attempt counts against `expertLoadThreshold`: the first of an alias that has another target to turn to."""
+    return model.alias and position == 0 and len(model.attempts) > 1
 
 
 def router_address(settings: Settings, model: ModelSettings) -> tuple[str, int]:

@@ -14,6 +14,8 @@ from settings.channel import ChannelModel
 from settings.settings import Settings
 
 LEAST_BUSY: Final = "least-busy"
+FIRST, AGAIN = "least-busy-first", "least-busy-again"
+"""All targets are tried by load and threshold, each once; when all are above it, one more attempt is taken all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,13 @@ def group_clusters(settings: Settings, models: Sequence[PublicModel]) -> list[Js
         "least-request", "extensions.load_balancing_policies.least_request.v3.LeastRequest",
         active_request_bias={"default_value": 2.0, "runtime_key": "moe.bias"},
     )  # fmt: skip
-    balanced = {
-        **clusters.hop(LEAST_BUSY, targets, first=True),
-        "load_balancing_policy": {"policies": [{"typed_extension_config": least}]},
-    }
-    return [balanced, clusters.composite(f"group-{LEAST_BUSY}", [LEAST_BUSY] * _attempts(experts))]
+    policy = {"load_balancing_policy": {"policies": [{"typed_extension_config": least}]}}
+    members = [FIRST] * _attempts(experts) + [AGAIN]
+    return [
+        {**clusters.hop(FIRST, targets, first=True), **policy},
+        {**clusters.hop(AGAIN, targets, first=False), **policy},
+        clusters.composite(LEAST_BUSY, members),
+    ]
 
 
 def experts_of(settings: Settings, models: Sequence[PublicModel]) -> list[Expert]:
@@ -111,10 +115,10 @@ def _choice(settings: Settings, experts: list[Expert], stream: bool) -> Json:
     action: dict[str, Any] = route_action(settings, slowest, _attempts(experts), stream)
     match settings.channel.moe.routing_strategy:
         case "load_balanced":
-            policy = retry_policy(settings, _attempts(experts), silence(settings, slowest, stream))
+            policy = retry_policy(settings, _attempts(experts) + 1, silence(settings, slowest, stream))
             seen = extension("previous", "extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate")
             policy |= {"retry_host_predicate": [seen], "host_selection_retry_max_attempts": 2 * len(experts)}
-            return {"route": {**action, "cluster": f"group-{LEAST_BUSY}", "retry_policy": policy}}
+            return {"route": {**action, "cluster": LEAST_BUSY, "retry_policy": policy}}
         case "latency_optimized":
             fallback = composite_name(experts[0].model)
             return {"route": {**action, "cluster": fallback}, **_choose([expert.model.name for expert in experts])}

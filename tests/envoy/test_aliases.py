@@ -154,3 +154,17 @@ def test_a_target_above_its_load_threshold_gets_no_new_first_attempts(world):
     for thread in threads:
         thread.join()
     assert Counter(served) == {"channel/Outside-one": 5, "cluster/chat": 4}
+
+
+@pytest.mark.parametrize("strategy", ["cost_optimized", "load_balanced"])
+def test_when_every_target_is_above_its_threshold_requests_are_still_served(world, strategy: str):
+    one = {**aliases(a={"inCluster": None, "weight": 1.0})["models"][0]}
+    two = [{**one, "weight": 0.5}, {**one, "alias": "moe-expert-b", "modelName": "Outside-two", "weight": 0.5}]
+    this: World = world(
+        channel={"maxConcurrent": 20, "moe": {"expertLoadThreshold": 0.1, "routingStrategy": strategy}},
+        channelModels={"models": two, "fallback": {"order": ["moe-expert-a", "moe-expert-b"]}},
+    )
+    this.channel.delay = 1
+    with ThreadPoolExecutor(8) as pool:
+        served = [name for names in pool.map(lambda _: ask(this.gateway, "moe"), range(8)) for name in names]
+    assert all(name.startswith("channel/") for name in served), served
