@@ -92,6 +92,7 @@ def context_of(settings: Settings, stack: str, runtime: LocalRuntime | None) -> 
             enable_secret_mutable=True,
             enable_config_map_mutable=True,
         ),
+        image_pull_secret=cluster.image_pull_secret,
         images=cluster.images if isinstance(cluster.images, dict) else runtime.images if runtime else {},
     )
 

@@ -20,6 +20,8 @@ class Context:
     provider: kubernetes.Provider
     images: Mapping[str, str]
     image_pull_policy: str = "IfNotPresent"
+    image_pull_secret: str | None = None
+    """The Secret by which every pod of the stack pulls its images."""
     namespace_object: pulumi.Resource | None = None
     """The namespace, once it is declared: namespaced objects wait for it and go with it."""
     ledger: list[Mapping[str, Any]] = field(default_factory=list)

@@ -11,6 +11,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import Context
+from components.pods.pull_secret import with_pull_secret
 
 Manifest = Mapping[str, Any]
 
@@ -47,6 +48,7 @@ def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **opt
 
     `options` are resource options (depends_on, ignore_changes, custom_timeouts …).
     """
+    manifest = with_pull_secret(manifest, context.image_pull_secret)
     context.ledger.append(manifest)
     version, kind = manifest["apiVersion"], manifest["kind"]
     name = _resource_name(manifest)

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 import sys
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from local import dev, images
 from local.progress import Progress
 from local.rehearse import cli as rehearse_cli
-from local.workspace import BACKEND_VARIABLE, LOCAL_STACK, offline, workspace
+from local.workspace import BACKEND_VARIABLE, CHECKOUT, LOCAL_STACK, offline, workspace
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
 
@@ -27,9 +28,20 @@ def register(app: typer.Typer) -> None:
     images.register(app)
 
 
-def deploy(stack: Stack = LOCAL_STACK) -> None:
-    """Bring a stack up: for dev build what is missing, start the cluster and deploy; else `pulumi up`."""
-    raise typer.Exit(dev.up() if stack == LOCAL_STACK else workspace(stack).run("up"))
+def deploy(
+    stack: Stack = LOCAL_STACK,
+    skip_preflight: Annotated[bool, typer.Option(help="Deploy though preflight finds something missing.")] = False,
+) -> None:
+    """Bring a stack up: for dev build what is missing, start the cluster and deploy; else preflight, then `pulumi up`."""
+    if stack == LOCAL_STACK:
+        raise typer.Exit(dev.up())
+    here = workspace(stack)
+    if not skip_preflight:
+        command = [sys.executable, "-m", "smoke", "preflight", "--stack", stack]
+        if code := subprocess.run(command, cwd=CHECKOUT, check=False).returncode:
+            Progress().say("nothing was applied; --skip-preflight deploys all the same")
+            raise typer.Exit(code)
+    raise typer.Exit(here.run("up"))
 
 
 def pulumi(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:

@@ -1,9 +1,15 @@
 """Which images a stack must name."""
 
+from dataclasses import replace
 from typing import Any
 
+from components.context import Context
+from components.priorities import Priorities
+from components.serving import serve
+from components.serving_plan import engine_plans
 from settings.checks.images import needed_images
 from settings.settings import Settings
+from tests.unit.components.conftest import IMAGES
 from tests.unit.serving.stacks import accepted, problems, refused, stack
 
 NEEDED = ("gateway", "capacity", "router", "mooncake", "engine-ascend", "engine-nvidia")
@@ -37,3 +43,25 @@ def test_images_of_prod_are_pinned_by_digest():
     pinned = {name: f"example.com/{name}:1@sha256:{'a' * 64}" for name in NEEDED}
     values["cluster"]["images"] = pinned
     assert accepted(values)
+
+
+def test_every_pod_pulls_with_the_registrys_secret(declare_stack: Any):
+    settings = Settings.from_mapping(stack())
+    plans = engine_plans(settings, IMAGES, None, "pre")
+
+    def declare_all(context: Context) -> None:
+        secret = replace(context, image_pull_secret="registry")
+        for model in settings.models:
+            serve(model, plans, settings, secret)
+        Priorities("priorities", secret)
+
+    recorder = declare_stack(declare_all)
+    deployments = recorder.created("Deployment")
+    pods = [each["spec"]["template"]["spec"] for each in deployments.values()]
+    pods += [
+        role["entryTemplate"]["spec"]
+        for serving in recorder.created("ModelServing").values()
+        for role in serving["spec"]["template"]["roles"]
+    ]
+    assert len(pods) == 5
+    assert all(pod["imagePullSecrets"] == [{"name": "registry"}] for pod in pods)
