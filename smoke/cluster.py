@@ -1,6 +1,7 @@
 """The Kubernetes API as smoke needs it: reads, the pod proxy, and two ConfigMaps of its own."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -41,7 +42,9 @@ class Cluster:
         """The cluster of the stack configuration. Raises SmokeError when it can't be reached."""
         path = str(local_kubeconfig()) if settings.kubeconfig == "local" else settings.kubeconfig
         try:
-            api = await connect_api(kubeconfig=path, context=settings.context, namespace=settings.namespace)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Kubernetes version", UserWarning)  # newer than kr8s was tested with
+                api = await connect_api(kubeconfig=path, context=settings.context, namespace=settings.namespace)
         except (ValueError, OSError, kr8s.ServerError, kr8s.APITimeoutError, httpx.HTTPError) as error:
             raise TemporaryError(
                 f"the cluster {settings.identifier} is not reachable: {error or type(error).__name__}",

@@ -31,6 +31,13 @@ def unreachable(facts: Facts) -> Iterator[Hit]:
         yield Hit("gateway", facts.door.error.cause + ("" if temporary else " (trying again changes nothing)"))
 
 
+def no_answer(facts: Facts) -> Iterator[Hit]:
+    """The gateway answers, the model does not."""
+    if facts.door and facts.door.status and facts.door.status >= 500:
+        model = facts.settings.models[0].name if facts.settings.models else ""
+        yield Hit(f"model/{model}", f"a chat was answered with {facts.door.status}")
+
+
 def key_refused(facts: Facts) -> Iterator[Hit]:
     """401 with the smoke key."""
     if facts.door and facts.door.status == 401:
@@ -110,6 +117,12 @@ CATALOGUE: Final = (
         cause="no answer comes from the gateway's address",
         fix="check smoke.endpoint and HTTPS_PROXY/NO_PROXY here; in the cluster the Service, its endpoints and egress on 443",
         look="kubectl -n NS get svc,endpointslices -l app.kubernetes.io/name=gateway", source="requirement B10", detect=unreachable,
+    ),
+    Diagnosis(
+        id="model-unavailable", title="5xx: no engine answers", severity="error",
+        cause="the router has no Ready prefill or no Ready decode engine, or they answer with an error",
+        fix="look at the findings on pods below; an engine that loads its weights becomes Ready by itself",
+        look="kubectl -n NS get pods -L moonstack.dev/role,moonstack.dev/routed", source="vllm-project/router#140", detect=no_answer,
     ),
     Diagnosis(
         id="key-refused", title="401 with a declared key", severity="error",

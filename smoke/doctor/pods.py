@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Final
 
 from rules import names
+from smoke.cluster import ready
 from smoke.doctor.diagnosis import Diagnosis, Hit
 from smoke.doctor.facts import Facts, condition, containers, name_of, waiting
 
@@ -77,6 +79,16 @@ def _crashing(facts: Facts) -> Iterator[tuple[str, str]]:
                 yield name_of(pod), f"container {container['name']} ended with code {code} {words}".rstrip()
 
 
+def not_ready(facts: Facts) -> Iterator[Hit]:
+    """Running and not Ready: it loads, or its probe fails. Finished pods of Jobs are no pods that should be Ready."""
+    for pod in facts.pods:
+        if pod["status"].get("phase") == "Running" and not ready(pod) and not waiting(pod):
+            if "deletionTimestamp" in pod["metadata"]:
+                continue
+            started = datetime.fromisoformat(pod["status"]["startTime"])
+            yield Hit(name_of(pod), f"running for {(facts.now - started).total_seconds():.0f} s and not Ready")
+
+
 def out_of_memory(facts: Facts) -> Iterator[Hit]:
     """The kernel ended a container at its memory limit."""
     for pod in facts.pods:
@@ -145,6 +157,12 @@ CATALOGUE: Final = (
         id="crash-loop", title="CrashLoopBackOff", severity="error", cause="a container ends again and again",
         fix="read its last words: kubectl -n NS logs NAME --previous", look="kubectl -n NS logs NAME --previous --tail=50",
         source="requirement C9", detect=crashes,
+    ),
+    Diagnosis(
+        id="not-ready", title="Running, but not Ready", severity="warning",
+        cause="it still loads its weights, or its readiness probe fails",
+        fix="wait for the load (its time is in moonstack:models weights.size over loadBandwidth), then read its log",
+        look="kubectl -n NS describe pod NAME; kubectl -n NS logs NAME --tail=50", source="requirement B4", detect=not_ready,
     ),
     Diagnosis(
         id="out-of-memory", title="A container was ended at its memory limit", severity="error",

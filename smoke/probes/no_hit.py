@@ -55,5 +55,7 @@ async def _store_problem(cluster: Cluster) -> tuple[str, str] | None:
 
 
 async def _identities(cluster: Cluster, model: ModelSettings) -> set[str]:
+    """Of the engines alone: routers carry the model's label too."""
     pods = await cluster.pods({labels.MODEL: names.slug(model.name)})
-    return {pod["metadata"].get("annotations", {}).get(labels.KV_IDENTITY, "") for pod in pods if ready(pod)}
+    engines = [pod["metadata"] for pod in pods if ready(pod) and labels.ROLE in pod["metadata"]["labels"]]
+    return {engine.get("annotations", {}).get(labels.KV_IDENTITY, "") for engine in engines}

@@ -1,6 +1,5 @@
 """A prefix computed once is not computed again: TTFT falls, and the engines' own counters say that the store was hit."""
 
-import statistics
 from typing import Final
 
 from rules import names
@@ -14,8 +13,12 @@ from smoke.probes.no_hit import no_hit
 from smoke.prompts import nonce, prefix, words
 
 COLD: Final = 2
-"""Prefixes nobody has seen; the faster one counts, so that an engine's slow first request can't flatter the cache."""
+"""Prefixes nobody has seen. The fastest of each kind counts: an engine's slow first request can't flatter the cache, and
+what else the machine does can't spoil it."""
 WARM: Final = 4
+RACES: Final = 4
+"""More new prefixes tried while decode has loaded nothing: prefill saves blocks while decode already asks for them, and on
+a busy machine decode may be the first."""
 
 
 def probes(settings: Settings) -> list[Probe]:
@@ -67,6 +70,11 @@ async def _with_counters(stack: LiveStack, engines: Engines, model: ModelSetting
     measured = await _measure(stack.gateway, model.name, length)
     after = await engines.counters(readers)
     pods = [engine.pod for engine in readers]
+    for _ in range(RACES if model.shape == "pd" else 0):
+        if rise(before, after, EXTERNAL_HITS, pods):
+            break
+        await _first_token(stack.gateway, model.name, prefix(length, nonce()))
+        after = await engines.counters(readers)
     hits = rise(before, after, EXTERNAL_HITS, pods)
     if model.shape == "pd" and hits == 0:
         return await no_hit(engines, model, "decode loaded no KV that prefill had computed", before, after, pods)
@@ -90,12 +98,12 @@ def _judge(
     settings: Settings, model: ModelSettings, measured: tuple[list[float], list[float]], hits: float | None = None
 ) -> Outcome:
     cold, warm = measured
-    ratio, limit = statistics.median(warm) / min(cold), settings.smoke.warm_over_cold_ttft
+    ratio, limit = min(warm) / min(cold), settings.smoke.warm_over_cold_ttft
     evidence = {"cold": _rounded(cold), "warm": _rounded(warm), "hits": hits}
     if ratio <= limit:
         return passed(ratio, "warm/cold TTFT", limit, **evidence)
     return failed(
-        f"the first token of {model.name} comes after {statistics.median(warm):.2f} s with a shared prefix, "
+        f"the first token of {model.name} comes after {min(warm):.2f} s at best with a shared prefix, "
         f"{min(cold):.2f} s without: the cache saves too little",
         "see whether engines are overloaded (python -m smoke doctor), the store evicts (kvStore.segment), "
         "or the prefix is too short for this model (smoke.prefixTokens)",

@@ -125,6 +125,7 @@ FOREIGN = {**api_service("False"), "spec": {"group": "metrics.k8s.io", "service"
 
 FAULTS: dict[str, Callable[[], Facts]] = {
     "gateway-unreachable": lambda: sound(door=Door(error=TemporaryError("refused", "look"))),
+    "model-unavailable": lambda: sound(door=Door(status=503)),
     "key-refused": lambda: sound(door=Door(status=401)),
     "key-expired": lambda: sound(settings=keyed(expires=NOW - timedelta(days=1))),
     "key-expires-soon": lambda: sound(settings=keyed(expires=NOW + timedelta(days=3))),
@@ -167,6 +168,9 @@ FAULTS: dict[str, Callable[[], Facts]] = {
         pods=(container(**CRASH, lastState={"terminated": {"exitCode": 1, "message": "No module named 'mooncake'"}}),)
     ),
     "crash-loop": lambda: sound(pods=(container(**CRASH, lastState={"terminated": {"exitCode": 139}}),)),
+    "not-ready": lambda: sound(
+        pods=(pod("slow", "prefill", conditions=[], phase="Running", startTime="2025-12-31T23:00:00Z"),)
+    ),
     "out-of-memory": lambda: sound(pods=(container(lastState={"terminated": {"reason": "OOMKilled"}}),)),
     "rollout-stuck": lambda: sound(
         deployments=(

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from rules import labels
@@ -63,6 +65,16 @@ async def test_a_door_without_a_lock_is_found(live: LiveStack, stack: FakeStack,
     monkeypatch.setattr(stack, "_admit", lambda request: None)
     result = await result_of(probe, live)
     assert (result.verdict, result.figure, result.threshold) == ("fail", 200, 401)
+
+
+async def test_a_refusal_that_client_libraries_can_not_read_is_found(live: LiveStack, stack: FakeStack):
+    async def plain(request: Request, error: Exception) -> Response:
+        return Response("Unauthorized", 401)
+
+    stack.app.exception_handlers[HTTPException] = plain
+    result = await result_of("401:no-key", live)
+    assert result.verdict == "fail"
+    assert "without OpenAI's error body" in (result.cause or "")
 
 
 async def test_a_disabled_smoke_key_is_named(live: LiveStack, stack: FakeStack):
