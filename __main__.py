@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
 from components.engine_launch import store_protocols
+from components.elasticity import elasticity
 from components.gateway import Gateway, GatewayArgs, local_certificate
 from components.key_source import key_versions
 from components.kv_store import KvStore, KvStoreArgs
@@ -57,13 +58,14 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         context,
         pulumi.ResourceOptions(depends_on=[keys]),
     )
+    scaled = elasticity(settings, plans, context, pulumi.ResourceOptions(depends_on=[gateway, *models]))
     boundary = NetworkBoundary("boundary", settings, context)
     release = release_digest(context)
     if settings.smoke.gate:
         args = SmokeGateArgs(
             release=release,
             prove=partial(prove, settings, stack),
-            after=[gateway, boundary, *models],
+            after=[gateway, boundary, *models, *scaled],
             skip=settings.smoke_skip,
             nonce=settings.smoke.nonce,
         )

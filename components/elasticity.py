@@ -25,7 +25,10 @@ def elasticity(
         made.append(CapacityController("capacity", settings, context, opts))
     if settings.warm_pool.enabled:
         made.append(WarmPool("warm-pool", WarmPoolArgs(settings=settings.warm_pool, engines=engines), context, opts))
-    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
-    made.append(Autoscaling("autoscaling", AutoscalingArgs(settings=settings, engines=engines), context, after))
-    made.append(Observability("observability", settings, context, opts))
+    if settings.autoscaling.gateway.enabled or settings.autoscaling.engines.enabled:
+        after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[*made]))
+        made.append(Autoscaling("autoscaling", AutoscalingArgs(settings=settings, engines=engines), context, after))
+    watched = settings.observability
+    if watched.pod_monitors or watched.alerts or watched.dashboards:
+        made.append(Observability("observability", settings, context, opts))
     return made

@@ -126,7 +126,7 @@ def test_a_foreign_adapter_gets_rules_and_no_rival(declared: Callable, dev_value
 
 def test_without_scalers_nothing_is_declared(declared: Callable, dev_values: dict[str, Any]):
     recorder = declared(Settings.from_mapping(dev_values))
-    assert {one.typ for one in recorder.resources if one.typ.startswith("kubernetes:")} == set()
+    assert {one.typ for one in recorder.resources} == {"pulumi:providers:kubernetes"}
 
 
 def test_warm_pods_are_the_engines_own_pods_apart_from_labels(
