@@ -10,9 +10,10 @@ import pulumi_kubernetes as kubernetes
 
 from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
-from components.engine_launch import store_protocols
 from components.elasticity import elasticity
+from components.engine_launch import store_protocols
 from components.gateway import Gateway, GatewayArgs, local_certificate
+from components.key_agent import KeyAgent
 from components.key_source import key_versions
 from components.kv_store import KvStore, KvStoreArgs
 from components.namespace import Namespace
@@ -41,7 +42,9 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
 
     namespace = Namespace(context.namespace, pod_security_level(plans), context)
     context = replace(context, namespace_object=namespace.resources.namespace)
-    keys = ApiKeys("keys", ApiKeysArgs(keys=settings.keys.keys, versions=versions), context)
+    keys = ApiKeys("keys", ApiKeysArgs(keys=settings.keys.keys, versions=versions, agent=settings.keys.agent), context)
+    if settings.keys.agent:
+        KeyAgent("key-agent", keys.agent_config, context, pulumi.ResourceOptions(depends_on=[keys]))
     pools = [NodePool(pool.name, pool, context) for pool in settings.node_pools]
     stores = [
         KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
