@@ -44,6 +44,8 @@ def remove_network(layout: Layout) -> None:
 
 def ensure_node_view(layout: Layout, supervisor: Supervisor) -> None:
     """Keep one process in a mount namespace where the hard-coded folders are the node's own; it lives as long as the node."""
+    if supervisor.running(NODE_VIEW) is not None:  # never replaced: containers would be left in the view before
+        return
     binds = []
     for folder in _HARD_CODED:
         own = layout.data / "node" / folder.strip("/").replace("/", "-")
@@ -55,8 +57,7 @@ def ensure_node_view(layout: Layout, supervisor: Supervisor) -> None:
     identify = f"stat --dereference --format=%i /proc/self/ns/mnt > {partial} && mv {partial} {target}"
     script = " && ".join([*binds, identify, "exec sleep infinity"])
     service = Service(NODE_VIEW, ("unshare", "--mount", "--propagation", "slave", "sh", "-c", script))
-    if supervisor.running(NODE_VIEW) is None:
-        ready.unlink(missing_ok=True)
+    ready.unlink(missing_ok=True)
     supervisor.ensure(service)
 
 
