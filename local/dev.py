@@ -45,7 +45,13 @@ def prepare(settings: Settings, progress: Progress) -> None:
     write_keys(settings)
     write_certificate(settings)
     create(workspace(LOCAL_STACK), pulumi_dir(), {"config": stack_config(LOCAL_STACK)})
-    locks.clear_stale(pulumi_dir() / "backend", progress)
+    if locks.clear_stale(pulumi_dir() / "backend", progress):
+        forget_interrupted_creations()
+
+
+def forget_interrupted_creations() -> None:
+    """What a killed run was about to create is taken over by the next one: field manager and names are fixed."""
+    workspace(LOCAL_STACK).output("refresh", "--yes", "--skip-preview", "--non-interactive", "--clear-pending-creates")
 
 
 def build(progress: Progress) -> None:
