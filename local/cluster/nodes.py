@@ -9,6 +9,10 @@ DEFAULT_CHIPS = {"huawei.com/Ascend910": 32}
 """What dev requests is 2 prefill pods with 8 chips and a decode pod with 4; the rest is for tests that scale."""
 
 
+DRIVER_LABELS = {"accelerator": "huawei-Ascend910"}
+"""What the device plugin of those chips sets on a node."""
+
+
 def advertise(api: Api, node: str, resource: str, count: int) -> None:
     """Make the node offer `count` chips of an extended resource."""
     amount = {resource: str(count)}
@@ -20,6 +24,7 @@ def prepare(api: Api) -> None:
     found = api.get(f"/api/v1/nodes/{NODE}")
     if "podCIDR" not in found["spec"]:
         api.patch(f"/api/v1/nodes/{NODE}", {"spec": {"podCIDR": POD_RANGE, "podCIDRs": [POD_RANGE]}})
+    api.patch(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": DRIVER_LABELS}})
     for resource, count in DEFAULT_CHIPS.items():
         if found["status"]["capacity"].get(resource) in (None, "0"):
             advertise(api, NODE, resource, count)

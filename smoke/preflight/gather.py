@@ -38,8 +38,12 @@ SYSTEM: Final = ("kube-system", "calico-system", "cilium", "kube-flannel")
 
 async def gather(settings: Settings, cluster: Cluster) -> Inventory:
     """The inventory, within some seconds. Raises SmokeError when the API server can't be asked at all."""
-    version = await cluster.get("/version")
-    return await _Reader(settings, cluster).inventory((version or {}).get("gitVersion", ""))
+    version = await cluster.api.version()
+    try:
+        return await _Reader(settings, cluster).inventory(version.get("gitVersion", ""))
+    except* SmokeError as errors:
+        first = errors.exceptions[0]
+    raise first
 
 
 class _Reader:
@@ -105,7 +109,7 @@ class _Reader:
         if reply.status != 200:
             self._blind.append("secrets")
             return frozenset()
-        return frozenset(each["metadata"]["name"] for each in json.loads(reply.text)["items"])
+        return frozenset(each["metadata"]["name"] for each in json.loads(reply.text)["items"] or ())
 
     async def _denied(self) -> tuple[str, ...]:
         asked = [(verb, group, resource) for group, resource in self._resources() for verb in VERBS]
