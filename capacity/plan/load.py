@@ -26,16 +26,18 @@ def in_flight(engines: Sequence[Engine]) -> float | None:
 
 
 def overloaded(config: ControllerConfig, target: Target, engines: Sequence[Engine]) -> bool:
-    """Whether the target is over one of its targets while requests wait."""
+    """Whether the target is over what its engines take: decode by batch and KV space, the others by queue and TTFT."""
     samples = [engine.sample for engine in engines if engine.sample is not None]
-    waiting = sum(sample.waiting for sample in samples)
-    if not samples or waiting <= 0:
+    if not samples:
         return False
+    waiting = sum(sample.waiting for sample in samples)
     if waiting / len(samples) >= config.queue_depth:
         return True
     if target.role == "decode":
-        return sum(sample.kv_usage for sample in samples) / len(samples) * 100 >= config.kv_utilization_percent
-    return max(engine.ttft for engine in engines) >= config.ttft
+        batch = sum(sample.in_flight for sample in samples) / len(samples)
+        space = sum(sample.kv_usage for sample in samples) / len(samples) * 100
+        return batch > target.requests_per_pod or (waiting > 0 and space >= config.kv_utilization_percent)
+    return waiting > 0 and max(engine.ttft for engine in engines) >= config.ttft
 
 
 def pods_for(load: float, per_pod: float) -> int:

@@ -62,8 +62,23 @@ def test_activation_raises_the_floor_so_that_the_pool_refills():
 
 
 def test_a_queue_below_its_target_brings_nobody_in():
-    _, actions = plan(CONFIG, TARGET, seen(0, [engine("s1", 4, 12), engine("s2", 4, 12)], RESTING), TargetState())
+    _, actions = plan(CONFIG, TARGET, seen(0, [engine("s1", 4, 8), engine("s2", 4, 8)], RESTING), TargetState())
     assert routes(actions) == []
+
+
+def test_decode_is_short_of_batch_before_anything_waits():
+    full = [engine("s1", 0, 13), engine("s2", 0, 13)]
+    assert routes(plan(CONFIG, TARGET, seen(0, full, RESTING), TargetState())[1]) == [("w1", True, "load")]
+    prefill = TARGET.model_copy(update={"role": "prefill"})
+    assert routes(plan(CONFIG, prefill, seen(0, full, RESTING), TargetState())[1]) == []
+
+
+def test_prefill_is_short_when_first_tokens_are_late_and_requests_wait():
+    prefill = TARGET.model_copy(update={"role": "prefill"})
+    late = [replace(engine("s1", 1, 2), ttft=2.5), engine("s2", 0, 2)]
+    assert routes(plan(CONFIG, prefill, seen(0, late, RESTING), TargetState())[1]) == [("w1", True, "load")]
+    over = [replace(engine("s1", 0, 2), ttft=2.5), engine("s2", 0, 2)]
+    assert routes(plan(CONFIG, prefill, seen(0, over, RESTING), TargetState())[1]) == []
 
 
 def test_without_fresh_samples_nothing_is_decided():
