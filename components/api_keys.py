@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from capacity.keys.config import AgentConfig
 from components.context import Context
 from components.key_source import KeyVersion
 from components.objects import declare
@@ -23,6 +24,8 @@ class ApiKeysArgs:
     keys: tuple[KeySettings, ...]
     versions: tuple[KeyVersion, ...]
     now: datetime | None = None
+    agent: bool = False
+    """The key agent writes the list of client keys once it exists; the program only begins it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,8 @@ class ApiKeys(pulumi.ComponentResource):
     resources: ApiKeysResources
     facts: list[dict[str, Any]]
     """What may be shown of each key: id, purpose, owner, stage, fingerprint, expires."""
+    agent_config: AgentConfig
+    """What the key agent is told of the client keys."""
 
     def __init__(
         self, name: str, args: ApiKeysArgs, context: Context, opts: pulumi.ResourceOptions | None = None
@@ -47,6 +52,8 @@ class ApiKeys(pulumi.ComponentResource):
         self.facts = [_facts(_of(args.keys, version), version) for version in args.versions]
         super().__init__("moonstack:api_keys:ApiKeys", name, {"keys": self.facts}, opts)
         self._context = context
+        versions = [(v.id, names.key_version(v.id, v.fingerprint)) for v in args.versions]
+        self.agent_config = AgentConfig.of(context.namespace, args.keys, versions)
         now = args.now or datetime.now(UTC)
         self.resources = ApiKeysResources(
             versions={(v.id, v.stage): self._create_version(_of(args.keys, v), v) for v in args.versions},
@@ -72,8 +79,9 @@ class ApiKeys(pulumi.ComponentResource):
         text = pulumi.Output.secret(pulumi.Output.all(*[version.value for version in versions])).apply(
             lambda values: client_keys_file(ClientKey(v.id, value) for v, value in zip(versions, values, strict=True))
         )
+        options = {"ignore_changes": ["data"]} if args.agent else {}
         return self._create_secret(
-            names.CLIENT_KEYS, {FILE: text}, consumer=names.GATEWAY, labels={labels.PURPOSE: "client"}
+            names.CLIENT_KEYS, {FILE: text}, consumer=names.GATEWAY, options=options, labels={labels.PURPOSE: "client"}
         )
 
     def _create_channel_keys(self, args: ApiKeysArgs) -> pulumi.CustomResource:
@@ -90,6 +98,7 @@ class ApiKeys(pulumi.ComponentResource):
         *,
         consumer: str,
         immutable: bool = False,
+        options: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> pulumi.CustomResource:
         """`data`, not `stringData`: a key that leaves stringData stays in the object (kubernetes/kubernetes#70281)."""
@@ -102,7 +111,7 @@ class ApiKeys(pulumi.ComponentResource):
             **({"immutable": True} if immutable else {}),
             "data": {file: value.apply(_base64) for file, value in values.items()},
         }
-        return declare(manifest, self, self._context)
+        return declare(manifest, self, self._context, **(options or {}))
 
 
 def _of(keys: Iterable[KeySettings], version: KeyVersion) -> KeySettings:

@@ -114,12 +114,14 @@ class Rotation:
         self.store.put(self.key.id, "next", value)
 
     def _expect(self, versions: Versions) -> None:
-        """A deployment that changed nothing would be tried for ever."""
-        world = self._world(versions, begun=True)
-        if next_action(world) == "deploy":
-            raise RotationError(
-                "after the deployment the cluster holds other versions than the store; is it the right stack?"
-            )
+        """The key agent brings the versions into the gateway's list; a deployment that changed nothing would be tried for ever."""
+        deadline = time.monotonic() + self.proof_seconds
+        while next_action(self._world(versions, begun=True)) == "deploy":
+            if time.monotonic() > deadline:
+                raise RotationError(
+                    "after the deployment the cluster holds other versions than the store; is it the right stack?"
+                )
+            self.sleep(_POLL_SECONDS)
 
     def _prove(self, versions: Versions) -> None:
         stage: Stage = "next" if "next" in versions else "current"

@@ -56,6 +56,9 @@ class KeysSettings(Group):
     """config: encrypted stack configuration; local: generated into the state directory (dev only); placeholder: offline verbs only."""
     secrets_prefix: str = Field(default="moonstack/", pattern=r"^[A-Za-z0-9/_+=.@-]*$")
     """Secrets Manager: the secret of a key is called `<prefix><environment>/<id>`."""
+    agent: bool = True
+    """Whether the key agent runs in the cluster: an expired key is refused within a minute, and tokensPerDay is enforced.
+    Without it both wait for the next deployment."""
     region: str | None = None
     """Secrets Manager: the AWS region; the ambient one when not given."""
     keys: tuple[KeySettings, ...] = ()
