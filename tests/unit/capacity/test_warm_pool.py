@@ -1,0 +1,81 @@
+"""The warm pool's week, its cost, and the documents that go with alerts and settings."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.simulated.cluster import FakeCluster
+from capacity.act.actor import Actor
+from capacity.act.memory import Memory, TargetMemory
+from capacity.config import ControllerConfig, Target
+from capacity.controller import Term
+from capacity.pods import PodBook
+from capacity.samples import SampleBook
+from capacity.telemetry import Telemetry
+from rules.alerts import alerts
+from rules.metrics import CATALOGUES
+from rules.warm_pool import cost_per_month, reviewed
+
+ROOT = Path(__file__).parents[3]
+DAY = 86_400
+SCALE = "/apis/apps/v1/namespaces/n/deployments/m-warm/scale"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "activations", "size"),
+    [(2, 0, 1), (2, 2, 1), (2, 3, 2), (2, 14, 2), (2, 15, 3), (4, 100, 4), (1, 8, 2)],
+)
+def test_the_pool_is_sized_by_its_week(replicas: int, activations: int, size: int):
+    assert reviewed(replicas, activations, least=3, low=1, high=4) == size
+
+
+def test_two_warm_pods_of_one_chip_at_25_yuan_cost_36000_a_month():
+    assert cost_per_month(2, 1, 25) == 36_000
+
+
+async def week(age: float, activations: list[float]) -> list[dict]:
+    """What the review writes for a pool of two whose last review is `age` days old."""
+    cluster = FakeCluster()
+    cluster.put(SCALE, {"metadata": {"name": "m-warm"}, "spec": {"replicas": 2}})
+    target = Target(
+        name="m", model="m", role="serve", selector={"a": "b"}, low=1, high=4, scaled=False, requests_per_pod=1,
+        warm="m-warm", warm_selector={"a": "w"},
+    )  # fmt: skip
+    config = ControllerConfig(namespace="n", targets=(target,))
+    memory = Memory(history_days=4)
+    memory.targets["m"] = TargetMemory(reviewed=time.time() - age * DAY, activations=activations)
+    telemetry = Telemetry()
+    actor = Actor(cluster.kube(), "n", telemetry)
+    term = Term(config, actor, memory, PodBook(), SampleBook(60), telemetry)
+    await term._review(target)
+    return [body for _, path, body in cluster.calls if path == SCALE]
+
+
+async def test_a_pool_that_was_hardly_used_shrinks_after_a_week_and_not_before():
+    assert await week(7.1, [time.time()]) == [{"spec": {"replicas": 1}}]
+    assert await week(6.9, [time.time()]) == []
+
+
+async def test_a_pool_that_was_used_stays():
+    assert await week(7.1, [time.time()] * 5) == []
+
+
+def test_every_alert_has_a_runbook():
+    text = (ROOT / "docs" / "elasticity.md").read_text()
+    headings = re.findall(r"^### (\w+)$", text, re.MULTILINE)
+    assert sorted(headings) == sorted(alert.name for alert in alerts("n", 2, 0.3, stores=True))
+
+
+def test_every_test_that_the_settings_table_names_exists():
+    text = (ROOT / "docs" / "elasticity.md").read_text()
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "unit").rglob("test_*.py"))
+    assert [name for name in set(re.findall(r"`(test_\w+)`", text)) if f"def {name}(" not in tests] == []
+
+
+def test_the_controllers_own_metrics_are_those_of_the_catalogue():
+    catalogue = next(c for c in CATALOGUES if c.program == "moonstack-capacity")
+    served = {metric.name: metric.type for metric in Telemetry().registry.collect()}
+    declared = {m.name.removesuffix("_total") if m.kind == "counter" else m.name: m.kind for m in catalogue.metrics}
+    assert served == declared
