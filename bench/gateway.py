@@ -58,6 +58,8 @@ def measure(
 def _figures(ways: dict[str, dict[str, Any]], seconds: float, rounds: int) -> dict[str, Result]:
     """Medians by way and connections; rounds take turns, so that a neighbour's noise hits all alike."""
     runs: dict[str, list[Result]] = {}
+    for way in ways.values():
+        _once(way, 1, 0)
     for _ in range(rounds):
         for connections in (1, 16):
             for name, way in ways.items():

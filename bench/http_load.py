@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+PATIENCE = 30
+"""Seconds without any answer after which a run is given up."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """One run. Times in milliseconds, CPU in microseconds a request of the observed processes."""
@@ -37,8 +41,11 @@ def run(port: int, request: bytes, connections: int, seconds: float, pids: list[
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         selector.register(connection, selectors.EVENT_READ, [b"", time.perf_counter()])
         connection.sendall(request)
-    while time.perf_counter() - start < seconds:
-        for event, _ in selector.select(timeout=1):
+    while time.perf_counter() - start < seconds or not times:
+        events = selector.select(timeout=PATIENCE)
+        if not events:
+            raise TimeoutError(f"the server at port {port} answered nothing for {PATIENCE} s")
+        for event, _ in events:
             connection, state = event.fileobj, event.data
             assert isinstance(connection, socket.socket)
             part = connection.recv(65536)

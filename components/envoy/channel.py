@@ -4,6 +4,8 @@ Filters of a composite cluster's member are skipped (envoyproxy/envoy#29318), an
 listener of its own keeps the channel's key from a cluster that is tried next.
 """
 
+from typing import Final
+
 from components.envoy import connection, filters, limits
 from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
 from components.envoy.internal import outward_router, outward_routes
@@ -11,6 +13,8 @@ from components.envoy.replies import local_replies, reply, with_status
 from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds, typed
 from settings.channel import ChannelSettings
 from settings.settings import Settings
+
+PROXY: Final = "egress-proxy"
 
 
 def listener(settings: Settings, pod: Pod) -> Json:
@@ -47,10 +51,11 @@ def cluster(settings: Settings, pod: Pod) -> Json:
     channel = settings.channel
     host, port = address(channel)
     first = max(1, int(channel.max_concurrent * channel.moe.expert_load_threshold))
+    way = {"envoy_internal_address": {"server_listener_name": PROXY}} if channel.proxy else socket(host, port)
     priorities = {"DEFAULT": first, "HIGH": channel.max_concurrent}
     return {
         "name": CHANNEL_LISTENER,
-        "cluster_type": dns(all_addresses=False),
+        **({"type": "STATIC"} if channel.proxy else {"cluster_type": dns(all_addresses=False)}),
         "connect_timeout": milliseconds(channel.connect_timeout_ms),
         "circuit_breakers": {
             "thresholds": [threshold(name, requests, channel.max_idle_conns) for name, requests in priorities.items()],
@@ -58,10 +63,39 @@ def cluster(settings: Settings, pod: Pod) -> Json:
                 {"priority": name, "max_connections": channel.max_idle_conns_per_host} for name in priorities
             ],
         },
-        "load_assignment": assignment(CHANNEL_LISTENER, [{"endpoint": {"address": socket(host, port)}}]),
+        "load_assignment": assignment(CHANNEL_LISTENER, [{"endpoint": {"address": way}}]),
         "typed_extension_protocol_options": protocols(auto_config={"http2_protocol_options": {}}),
         "transport_socket": _tls(host, pod),
     }
+
+
+def proxy_listener(settings: Settings) -> list[Json]:
+    """With `channel.proxy`: the channel's TLS goes through a CONNECT tunnel, which sees the host's name and nothing else."""
+    if not settings.channel.proxy:
+        return []
+    host, port = address(settings.channel)
+    tunnel = extension(
+        "tunnel", "extensions.filters.network.tcp_proxy.v3.TcpProxy",
+        stat_prefix=PROXY,
+        cluster=PROXY,
+        tunneling_config={"hostname": f"{host}:{port}"},
+    )  # fmt: skip
+    return [{"name": PROXY, "internal_listener": {}, "filter_chains": [{"filters": [tunnel]}]}]
+
+
+def proxy_cluster(settings: Settings) -> list[Json]:
+    """The egress proxy itself."""
+    if not settings.channel.proxy:
+        return []
+    host, _, port = settings.channel.proxy.rpartition(":")
+    return [
+        {
+            "name": PROXY,
+            "cluster_type": dns(all_addresses=True),
+            "connect_timeout": milliseconds(settings.channel.connect_timeout_ms),
+            "load_assignment": assignment(PROXY, [{"endpoint": {"address": socket(host, int(port))}}]),
+        }
+    ]
 
 
 def keys_in_use(settings: Settings) -> list[str]:

@@ -80,7 +80,7 @@ def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:
         "type": "STATIC",
         "connect_timeout": "3s",
         "circuit_breakers": {"thresholds": [threshold(priority, _MOST) for priority in ("DEFAULT", "HIGH")]},
-        "load_assignment": assignment(name, [_hop_endpoint(target, first, weight) for target, weight in targets]),
+        "load_assignment": assignment(name, [_hop_endpoint(target, first, weight, position) for position, (target, weight) in enumerate(targets)]),
         "typed_extension_protocol_options": protocols(explicit_http_config={"http2_protocol_options": {}}),
         "transport_socket": extension(
             "internal", "extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport",
@@ -90,16 +90,24 @@ def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:
     }  # fmt: skip
 
 
-def _hop_endpoint(target: Target, first: bool, weight: int) -> Json:
+def _hop_endpoint(target: Target, first: bool, weight: int, position: int) -> Json:
     listener = CHANNEL_LISTENER if target.place == "channel" else RENAME_LISTENER
     facts = {
         "served_by": target.served_by,
         "model": target.model,
         "cluster": target.cluster,
         "first": str(first).lower(),
+        **_defaults(target),
     }
-    address = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": target.served_by}}
+    address = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": str(position)}}
     return {**endpoint(address, facts), "load_balancing_weight": weight}
+
+
+def _defaults(target: Target) -> dict[str, str]:
+    """What an alias puts into chat bodies that lack it, as JSON text."""
+    if target.entry is None:
+        return {}
+    return {"max_tokens": str(target.entry.max_tokens), "temperature": f"{target.entry.temperature:g}"}
 
 
 def members(model: PublicModel) -> list[str]:
@@ -112,8 +120,9 @@ def member(model: PublicModel, position: int) -> str:
     target = model.attempts[position]
     if target.place == "cluster" and not model.alias:
         return target.cluster
-    kind = "first" if _held_back(model, position) else "to"
-    return f"{kind}-{target.place}-{names.slug(target.model)}"
+    if target.entry is None:
+        return f"to-channel-{names.slug(target.model)}"
+    return f"{'first' if _held_back(model, position) else 'again'}-{names.slug(target.entry.alias)}"
 
 
 def hops(models: Iterable[PublicModel]) -> list[Json]:

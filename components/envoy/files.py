@@ -65,7 +65,7 @@ def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> l
     return [
         bootstrap.admin_cluster(pod),
         *(routers(settings, model) for model in settings.models),
-        *([channel.cluster(settings, pod)] if settings.channel.enabled else []),
+        *([channel.cluster(settings, pod), *channel.proxy_cluster(settings)] if settings.channel.enabled else []),
         *hops(models),
         *routes.composites(models),
         *moe.group_clusters(settings, models),
@@ -81,6 +81,8 @@ def _inline(listener: Json, settings: Settings, models: list[plan.PublicModel]) 
     for chain in listener["filter_chains"]:
         chain.pop("transport_socket", None)
         manager = chain["filters"][0]["typed_config"]
+        if "http_filters" not in manager:
+            continue
         if manager.pop("rds", None):
             table = dict(_routes(settings, models))
             table.pop("@type")

@@ -47,7 +47,7 @@ def client_limits(settings: Settings) -> Json:
     ]
     config = {
         "@type": FILTER_TYPE,
-        **_filter("client", bucket(_UNLIMITED)),
+        **_filter("client", bucket(_UNLIMITED), headers=bool(descriptors)),
         "rate_limits": [{"actions": [{"request_headers": {"header_name": CLIENT_HEADER, "descriptor_key": "client"}}]}],
         "descriptors": descriptors,
     }

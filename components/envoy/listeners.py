@@ -16,7 +16,7 @@ CERTIFICATE_FILE: Final = f"{TLS_SECRET}.yaml"
 def listeners(settings: Settings, pod: Pod) -> list[Json]:
     """All listeners; they stay as they are while models, keys and limits change, since a change would drain them."""
     gateway = settings.gateway
-    behind = [channel.listener(settings, pod)] if settings.channel.enabled else []
+    behind = [channel.listener(settings, pod), *channel.proxy_listener(settings)] if settings.channel.enabled else []
     secured = gateway.tls.source != "none"
     return [
         _public("http", gateway.http_port, settings, pod, tls=secured),

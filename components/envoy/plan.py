@@ -1,7 +1,7 @@
 """Which names callers may ask for, and the places tried for each, attempt by attempt."""
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rules import names
@@ -22,6 +22,8 @@ class Target:
     """The name under which the place knows the model."""
     longest: int
     """Seconds that an answer may take there."""
+    entry: ChannelModel | None = None
+    """The alias that leads here, with its defaults; none for an exact name."""
 
     @property
     def cluster(self) -> str:
@@ -103,8 +105,9 @@ def _place(settings: Settings, entry: ChannelModel) -> Target | None:
     """The model in the cluster when it is served there on a chip of its affinity, else at the channel."""
     for model in settings.models:
         if model.name == (entry.in_cluster or entry.model_name) and vendors_of(settings, model) & affinity(entry):
-            return Target(place="cluster", model=model.name, longest=model.longest_request_seconds)
-    return _at_the_channel(settings, entry)
+            return Target(place="cluster", model=model.name, longest=model.longest_request_seconds, entry=entry)
+    outside = _at_the_channel(settings, entry)
+    return replace(outside, entry=entry) if outside else None
 
 
 def vendors_of(settings: Settings, model: ModelSettings) -> set[str]:

@@ -97,6 +97,19 @@ def test_aliases_outside_the_declared_order_follow_by_chip_preference(four):
     assert ask(gateway, "moe-expert-a") == ["cluster/four"]
 
 
+def test_an_aliass_defaults_fill_what_a_chat_body_lacks_and_no_more(four):
+    gateway, upstreams = four()
+    ask(gateway, "moe-expert-a")
+    ask(gateway, "moe-expert-a", max_tokens=5, temperature=0)
+    ask(gateway, "moe-expert-a", max_completion_tokens=6)
+    ask(gateway, "one")
+    with gateway.client() as client:
+        client.post("/v1/embeddings", json={"model": "moe-expert-a", "input": "x"})
+    asked = [[seen.json.get(name) for name in ("max_tokens", "temperature")] for seen in upstreams["one"].seen]
+    assert asked == [[64, 0.5], [5, 0], [None, 0.5], [None, None], [None, None]]
+    assert upstreams["one"].seen[-1].json == {"model": "one", "input": "x"}
+
+
 def test_cost_optimized_starts_at_the_cheapest_chip_in_proportion_to_weights(four):
     pools = [{**POOL, "name": "ascend", "costPerChipHour": 5}, {**POOL, "name": "dear", "costPerChipHour": 9}]
     placed = tuple(_on(model, "dear") if model["name"] in ("two", "four") else model for model in MODELS)

@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 
+from tests.envoy.proxy import ConnectProxy
 from tests.envoy.stacks import ASK, CHAT, MODEL
 from tests.envoy.waiting import wait_for
 from tests.envoy.world import TWIN
@@ -197,3 +198,12 @@ def test_the_days_cap_stops_the_fallback_with_429_and_a_reason_and_the_cluster_s
     this.router.fault = None
     wait_for(lambda: this.ask().status_code == 200, seconds=20)
     assert len(this.channel.seen) == 3
+
+
+def test_the_channel_is_reached_through_a_proxy(world, start):
+    proxy = start(ConnectProxy())
+    this = world(channel={"proxy": f"127.0.0.1:{proxy.port}"})
+    this.router.fault = 503
+    assert this.ask().headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+    assert this.channel.seen[0].headers["x-edge-protocol"] == "HTTP/2"
+    assert proxy.asked == [f"CONNECT localhost:{this.edge.port} HTTP/1.1"]

@@ -23,12 +23,12 @@ local function string_value(text, after)
   return { first = open + 1, last = close - 1 }, close
 end
 
--- Spans of the top-level members `model` and `cache_salt`, and whether `stream` is true.
+-- Spans of the top-level members `model` and `cache_salt`, whether `stream` is true, and which members there are.
 -- nil when the text is not one JSON object, is too deep, writes a key with escapes, or repeats a member that matters.
 local function top_level(text)
   local at = string.find(text, '%S')
   if not at or string.byte(text, at) ~= 123 then return nil end
-  local found, seen, depth = { open = at }, {}, 0
+  local found, depth = { open = at, has = {} }, 0
   while true do
     local here = string.find(text, '["{}%[%]]', at)
     if not here then break end
@@ -42,14 +42,14 @@ local function top_level(text)
         local key = string.sub(text, here + 1, close - 1)
         if string.find(key, '\\', 1, true) then return nil end
         if key == 'model' or key == 'cache_salt' then
-          if seen[key] then return nil end
-          seen[key] = true
+          if found.has[key] then return nil end
           local span, last = string_value(text, at)
           if not span then return nil end
           found[key], at = span, last + 1
         elseif key == 'stream' then
           found.stream = string.find(text, '^%s*:%s*true', at) ~= nil
         end
+        found.has[key] = true
       end
     elseif byte == 123 or byte == 91 then
       if depth == 0 and here ~= found.open then return nil end

@@ -11,22 +11,39 @@ local function unsalted(text, salt)
   return replaced(text, found.cache_salt.first, found.cache_salt.first + #salt - 1, '')
 end
 
+-- An alias's own defaults for chat, where the caller leaves them to it.
+local function with_defaults(text, found, target)
+  local added = ''
+  if target.max_tokens and not found.has.max_tokens and not found.has.max_completion_tokens then
+    added = '"max_tokens":' .. target.max_tokens .. ','
+  end
+  if target.temperature and not found.has.temperature then
+    added = added .. '"temperature":' .. target.temperature .. ','
+  end
+  return replaced(text, found.open + 1, found.open, added)
+end
+
 function envoy_on_request(handle)
-  local target = handle:connectionStreamInfo():dynamicMetadata():get('moonstack')
-  local model, cluster, first = target.model, target.cluster, target.first
+  local facts = handle:connectionStreamInfo():dynamicMetadata():get('moonstack')
+  local target = {}
+  for _, name in ipairs({ 'model', 'cluster', 'first', 'max_tokens', 'temperature' }) do target[name] = facts[name] end
+  local chat = string.find(handle:headers():get(':path'), '^/v1/chat/completions') ~= nil
   local body = handle:body()
   if body ~= nil then
     local text = body:getBytes(0, body:length())
     local before = text
     if UNSALT then text = unsalted(text, handle:headers():get('x-moonstack-client') .. ':') end
     local found = top_level(text)
-    if found and found.model and string.sub(text, found.model.first, found.model.last) ~= model then
-      text = replaced(text, found.model.first, found.model.last, model)
+    if found and found.model then
+      if string.sub(text, found.model.first, found.model.last) ~= target.model then
+        text = replaced(text, found.model.first, found.model.last, target.model)
+      end
+      if chat then text = with_defaults(text, found, target) end
+      if text ~= before then set_body(handle, body, text) end
     end
-    if text ~= before then set_body(handle, body, text) end
   end
   local headers = handle:headers()
-  headers:replace('x-moonstack-cluster', cluster)
-  headers:replace('x-moonstack-first', first)
+  headers:replace('x-moonstack-cluster', target.cluster)
+  headers:replace('x-moonstack-first', target.first)
   handle:clearRouteCache()
 end
