@@ -111,7 +111,7 @@ def test_every_planned_event_may_lose_and_break_nothing():
 
 
 class Deployment:
-    """A Deployment whose pods take two looks to change, in the API's shapes."""
+    """A Deployment whose pods take some looks to change, in the API's shapes."""
 
     namespace = "moonstack-dev"
 
@@ -143,7 +143,7 @@ class Deployment:
 
     async def pods(self, selector: Any) -> list[Any]:
         self.looks += 1
-        if self.looks % 3 == 0:
+        if self.looks % 5 == 0:
             self.pod_list = [self._pod(n) for n in range(self.replicas)]
         return self.pod_list
 
