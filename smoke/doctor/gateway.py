@@ -91,7 +91,7 @@ def channel_unreachable(facts: Facts) -> Iterator[Hit]:
 def channel_is_slow(facts: Facts) -> Iterator[Hit]:
     """The bottleneck is outside."""
     outside = total(facts, "envoy_cluster_upstream_rq_time_sum", envoy_cluster_name=CHANNEL_CLUSTER)
-    inside = total(facts, "envoy_moonstack_duration_sum")
+    inside = total(facts, "envoy_http_downstream_rq_time_sum", envoy_http_conn_manager_prefix="gateway")
     if inside and outside / inside > CHANNEL_SHARE:
         yield Hit(
             "channel", f"{outside / inside:.0%} of all requests' time is spent there, more than {CHANNEL_SHARE:.0%}"

@@ -143,7 +143,7 @@ FAULTS: dict[str, Callable[[], Facts]] = {
     "channel-slow": lambda: sound(
         gateway=(
             envoy("envoy_cluster_upstream_rq_time_sum", 4000, **CHANNEL),
-            envoy("envoy_moonstack_duration_sum", 10_000, model="a"),
+            envoy("envoy_http_downstream_rq_time_sum", 10_000, envoy_http_conn_manager_prefix="gateway"),
         )
     ),
     "gateway-config-rejected": lambda: sound(gateway=(envoy("envoy_cluster_manager_cds_update_rejected", 1),)),
