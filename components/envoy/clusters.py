@@ -80,7 +80,9 @@ def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:
         "type": "STATIC",
         "connect_timeout": "3s",
         "circuit_breakers": {"thresholds": [threshold(priority, _MOST) for priority in ("DEFAULT", "HIGH")]},
-        "load_assignment": assignment(name, [_hop_endpoint(target, first, weight, position) for position, (target, weight) in enumerate(targets)]),
+        "load_assignment": assignment(
+            name, [_hop_endpoint(number, target, weight, first) for number, (target, weight) in enumerate(targets)]
+        ),
         "typed_extension_protocol_options": protocols(explicit_http_config={"http2_protocol_options": {}}),
         "transport_socket": extension(
             "internal", "extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport",
@@ -90,7 +92,7 @@ def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:
     }  # fmt: skip
 
 
-def _hop_endpoint(target: Target, first: bool, weight: int, position: int) -> Json:
+def _hop_endpoint(number: int, target: Target, weight: int, first: bool) -> Json:
     listener = CHANNEL_LISTENER if target.place == "channel" else RENAME_LISTENER
     facts = {
         "served_by": target.served_by,
@@ -99,7 +101,7 @@ def _hop_endpoint(target: Target, first: bool, weight: int, position: int) -> Js
         "first": str(first).lower(),
         **_defaults(target),
     }
-    address = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": str(position)}}
+    address = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": str(number)}}
     return {**endpoint(address, facts), "load_balancing_weight": weight}
 
 

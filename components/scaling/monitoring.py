@@ -7,10 +7,11 @@ from components.context import Context
 from components.objects import Manifest
 from rules import flow, ports
 from rules.alerts import Alert, Panel, alerts, panels
+from rules.channel_panels import Price, channel_panels
 from settings.settings import Settings
 
 NAME: Final = "moonstack"
-_SCRAPED: Final = {
+SCRAPED: Final = {
     flow.ENGINE: (ports.ENGINE, "/metrics"),
     flow.ROUTER: (ports.ROUTER_METRICS, "/metrics"),
     flow.GATEWAY: (ports.GATEWAY_METRICS, "/stats/prometheus"),
@@ -24,7 +25,7 @@ RUNBOOKS: Final = "docs/elasticity.md"
 def pod_monitors(settings: Settings, context: Context) -> list[Manifest]:
     """One PodMonitor a part."""
     interval = f"{settings.observability.scrape_interval_seconds}s"
-    return [_pod_monitor(part, port, path, interval, settings, context) for part, (port, path) in _SCRAPED.items()]
+    return [_pod_monitor(part, port, path, interval, settings, context) for part, (port, path) in SCRAPED.items()]
 
 
 def _pod_monitor(part: str, port: int, path: str, interval: str, settings: Settings, context: Context) -> Manifest:
@@ -78,7 +79,7 @@ def rule(alert: Alert, runbooks: str, stack: str) -> dict[str, Any]:
 
 def dashboard(settings: Settings, context: Context) -> Manifest:
     """The dashboard as a ConfigMap that Grafana's sidecar loads."""
-    graphs = [_graph(number, panel) for number, panel in enumerate(panels(context.namespace))]
+    graphs = [_graph(number, panel) for number, panel in enumerate([*panels(context.namespace), *_channel(settings)])]
     document = {
         "uid": f"{NAME}-{context.stack}"[:40],
         "title": f"Moonstack {context.stack}",
@@ -95,6 +96,16 @@ def dashboard(settings: Settings, context: Context) -> Manifest:
         "metadata": context.metadata(f"{NAME}-dashboard", "observability", labels=own),
         "data": {f"{NAME}-{context.stack}.json": json.dumps(document, indent=1)},
     }
+
+
+def _channel(settings: Settings) -> list[Panel]:
+    if not settings.channel.enabled:
+        return []
+    prices = [
+        Price(model.model_name, model.price_per_million_input, model.price_per_million_output)
+        for model in settings.channel_models.models
+    ]
+    return channel_panels(settings.cluster.namespace, settings.channel.quota_qps, prices)
 
 
 def _graph(number: int, panel: Panel) -> dict[str, Any]:
