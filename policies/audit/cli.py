@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -67,6 +68,7 @@ def _backend(settings: Settings) -> str:
 def _cluster_places(settings: Settings) -> list[Place]:
     where = settings.cluster
     kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
+    warnings.filterwarnings("ignore", "Kubernetes version .* is not supported", UserWarning)
     try:
         api = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
     except Exception as error:  # whatever a broken kubeconfig makes kr8s raise

@@ -17,11 +17,13 @@ _ENVIRONMENT: Final = (
     "    except OSError: pass\n"
 )
 _CONFIG_DUMP: Final = (
-    "import glob, socket\n"
-    "found = socket.socket(socket.AF_UNIX)\n"
-    "found.connect(glob.glob('/*/admin.sock')[0] if glob.glob('/*/admin.sock') else glob.glob('/*/*/admin.sock')[0])\n"
-    "found.sendall(b'GET /config_dump?include_eds HTTP/1.0\\r\\n\\r\\n')\n"
-    "while part := found.recv(65536): print(part.decode(errors='replace'), end='')\n"
+    "import glob, socket, sys\n"
+    "admin = socket.socket(socket.AF_UNIX)\n"
+    "admin.connect((glob.glob('/*/admin.sock') + glob.glob('/*/*/admin.sock'))[0])\n"
+    "admin.sendall(b'GET /config_dump?include_eds HTTP/1.1\\r\\nhost: admin\\r\\nconnection: close\\r\\n\\r\\n')\n"
+    "answer = b''.join(iter(lambda: admin.recv(65536), b''))\n"
+    "print(answer.decode(errors='replace'))\n"
+    "sys.exit(0 if answer.startswith(b'HTTP/1.1 200') else 1)\n"
 )
 
 
