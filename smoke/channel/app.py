@@ -65,7 +65,7 @@ class Channel:
         if body.get("stream"):
             return StreamingResponse(self._pieces(body, fault), media_type="text/event-stream")
         await self._prefill(body)
-        return JSONResponse(_whole(body, fault))
+        return JSONResponse(whole_answer(body, fault))
 
     def _admit(self, request: Request) -> None:
         """Raises HTTPException for a request without a usable key, or with an exhausted one."""
@@ -122,7 +122,8 @@ class Channel:
             yield "data: [DONE]\n\n"
 
 
-def _whole(body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
+def whole_answer(body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
+    """A chat completion that is not streamed; `ignore_eos` or not, it has as many tokens as were asked for."""
     model, prompt, count = body["model"], prompt_of(body), int(body.get("max_tokens", 16))
     choice = {
         "index": 0,

@@ -62,7 +62,7 @@ async def pulse(live: LiveStack, model: str, rate: float | None = None) -> Pulse
         broken=sum(sample.outcome == "broken" for sample in load.samples),
         tokens_per_second=round(_tokens(load.samples, config.max_tokens) / stages.seconds, 2),
         cost_per_million_tokens=cost_per_million(costs(live.settings), good * config.max_tokens, stages.seconds),
-        timeline=_timeline(stages, load.samples, watch.moments),
+        timeline=timeline_of(stages, load.samples, watch.moments),
     )
 
 
@@ -119,7 +119,9 @@ def _tokens(samples: Sequence[Sample], each: int) -> int:
     return each * sum(sample.outcome == "ok" for sample in samples)
 
 
-def _timeline(stages: Stages, samples: Sequence[Sample], moments: Sequence[Moment]) -> Timeline:
+def timeline_of(stages: Stages, samples: Sequence[Sample], moments: Sequence[Moment]) -> Timeline:
+    """The series of a pulse, from its start."""
+
     def series(value: Callable[[Moment], float]) -> list[tuple[float, float]]:
         return [(round(moment.at, 1), round(value(moment), 3)) for moment in moments]
 

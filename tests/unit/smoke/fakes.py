@@ -9,7 +9,7 @@ import yaml
 
 from rules import labels, names
 from settings.settings import Settings
-from smoke.channel.app import Channel, _whole
+from smoke.channel.app import Channel, whole_answer
 from smoke.channel.plan import ChannelPlan
 from smoke.channel.tokens import PrefixCache, prompt_of
 from smoke.cluster import Reply
@@ -49,6 +49,8 @@ class FakeEngine:
     wrong_weights: bool = False
     hits: float = 0
     queries: float = 0
+    waiting: float = 0
+    answered: float = 0
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """Take what the store knows, compute the rest, and put it there."""
@@ -59,15 +61,18 @@ class FakeEngine:
             self.hits += max(0, self.store.known(model, prompt, salt) - known)
             self.store.add(model, prompt, salt)
         self.own.add(model, prompt, salt)
+        self.answered += 1
         if self.wrong_weights:
-            return _whole(body | {"model": f"{model}-other"}, None)
-        return _whole(body, None)
+            return whole_answer(body | {"model": f"{model}-other"}, None)
+        return whole_answer(body, None)
 
     def metrics(self) -> str:
         """The engine's page of counters."""
         return (
             f'vllm:external_prefix_cache_hits_total{{engine="0"}} {self.hits}\n'
             f'vllm:external_prefix_cache_queries_total{{engine="0"}} {self.queries}\n'
+            f'vllm:num_requests_waiting{{engine="0"}} {self.waiting}\n'
+            f'vllm:request_success_total{{engine="0"}} {self.answered}\n'
         )
 
 
@@ -80,6 +85,7 @@ class FakeCluster:
         self.engines = engines
         self.objects = [engine_pod(name, name.split("-")[0]) for name in engines]
         self.objects.append(pod("mooncake-master-0", {"app.kubernetes.io/name": names.KV_MASTER}))
+        self.hpas: list[dict[str, Any]] = []
         self.segments = "10.0.0.1:12345\n"
         for number, one in enumerate(self.objects):
             one["status"]["podIP"] = f"10.0.0.{number}"
@@ -87,6 +93,12 @@ class FakeCluster:
 
     async def pods(self, selector: dict[str, str]) -> list[dict[str, Any]]:
         return [o for o in self.objects if selector.items() <= o["metadata"]["labels"].items()]
+
+    def path(self, resource: str, name: str = "", group: str = "") -> str:
+        return f"/{resource}"
+
+    async def items(self, path: str, selector: Any = None) -> list[dict[str, Any]]:
+        return self.hpas if path == "/horizontalpodautoscalers" else []
 
     async def through_pod(self, pod: str, port: int, path: str, *, body: Any = None) -> Reply:
         if path == "/workers":

@@ -1,6 +1,8 @@
 """Load, the three times and the criteria of a pulse."""
 
+import asyncio
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +15,12 @@ from smoke.channel.plan import ChannelPlan, Fault, KeyPlan
 from smoke.channel.serve import serve
 from smoke.client import GatewayClient
 from smoke.load import Load, Request, Sample
+from smoke.probe import LiveStack
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult
-from smoke.pulse.run import _timeline, cost_per_million, pulse_page
+from smoke.pulse.run import cost_per_million, pulse, pulse_page, timeline_of
 from smoke.pulse.watch import Moment
+from tests.unit.smoke.fakes import MODEL, FakeCluster, FakeEngine, dev_settings, engine_pod
 
 STAGES = Stages(low=5, high=50, before=30, ramp=10, top=60, after=30)
 TARGETS = Targets(queue=10, ttft=2)
@@ -138,7 +142,7 @@ def test_the_page_shows_times_and_plots():
         broken=0,
         tokens_per_second=1,
         cost_per_million_tokens=3.5,
-        timeline=_timeline(STAGES, samples, moments),
+        timeline=timeline_of(STAGES, samples, moments),
     )
     html = pulse_page(result, TARGETS)
     assert "did not happen" in html
@@ -151,3 +155,56 @@ def test_the_cost_counts_chips_and_warm_pool_over_good_tokens_alone():
     assert cost_per_million(hourly, 1_000_000, 3600) == 396
     assert cost_per_million(hourly, 500_000, 3600) == 792
     assert cost_per_million(hourly, 0, 3600) is None
+
+
+async def test_a_pulse_on_a_stack_that_scales_reports_all_three_times(
+    live: LiveStack, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("smoke.pulse.watch.PERIOD_SECONDS", 0.05)
+    monkeypatch.setattr("smoke.pulse.judge.LAST_SECONDS", 0.3)
+    hpa = {
+        "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": {"name": f"{MODEL}-prefill-ascend"}},
+        "status": {"desiredReplicas": 3},
+    }
+    cluster.hpas.append(hpa)
+
+    async def scale_out() -> None:
+        await asyncio.sleep(0.8)
+        cluster.engines["prefill-a"].waiting = 20
+        await asyncio.sleep(0.2)
+        hpa["status"] = {"desiredReplicas": 4}
+        await asyncio.sleep(0.2)
+        cluster.engines["prefill-c"] = FakeEngine(None, answered=1)
+        cluster.objects.append(engine_pod("prefill-c", "prefill"))
+        cluster.engines["prefill-a"].waiting = 0
+
+    pulse_settings = {
+        "lowUsers": 1,
+        "highUsers": 4,
+        "stageSeconds": [0.6, 0.1, 0.8, 0.4],
+        "promptWords": 20,
+        "maxTokens": 4,
+    }
+    live = replace(live, settings=dev_settings(pulse=pulse_settings))
+    result, _ = await asyncio.gather(pulse(live, MODEL), scale_out())
+    assert result.verdict == "pass", result.criteria
+    times = result.times
+    assert times.metric_over_target is not None
+    assert times.hpa_decision is not None
+    assert times.new_instance_serving is not None
+    assert times.metric_over_target <= times.hpa_decision <= times.new_instance_serving
+    assert result.requests > 4
+
+
+async def test_a_queue_that_stays_full_fails_the_pulse(
+    live: LiveStack, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("smoke.pulse.watch.PERIOD_SECONDS", 0.05)
+    cluster.engines["decode-a"].waiting = 50
+    live = replace(
+        live, settings=dev_settings(pulse={"lowUsers": 1, "highUsers": 1, "stageSeconds": [0.1, 0.1, 0.1, 0.1]})
+    )
+    result = await pulse(live, MODEL)
+    assert result.verdict == "fail"
+    assert [one.name for one in result.criteria if one.verdict == "fail"] == ["queue-drains"]
