@@ -90,9 +90,9 @@ class Hands:
         handle = await Pod(pod, api=self.cluster.api)
         try:
             await handle.exec(["/bin/sh", "-c", "kill -9 -1"], container="engine", check=False)
-        except Exception as error:
-            if isinstance(error, PermissionError | ValueError):
-                raise PermanentError(f"exec into {_name(pod)} failed: {error}", "grant create on pods/exec") from None
+        except Exception as error:  # kr8s lets the errors of its websocket library through
+            reason = f"{type(error).__name__} {error}".strip()
+            raise PermanentError(f"exec into {_name(pod)} failed: {reason}", "grant create on pods/exec") from None
 
         async def back() -> bool:
             now = await self.cluster.get(self._pod(pod))
