@@ -39,8 +39,13 @@ CONNECTORS: Final[dict[Connector, ConnectorRule]] = {
     ),
     "ascend-store": ConnectorRule(engine_class="AscendStoreConnector", shares_store=True, kthena="http", native="nixl"),
     "mooncake-v1": ConnectorRule(
-        engine_class="MooncakeConnectorV1", peer_to_peer=True, kthena="mooncake", native="nixl"
+        engine_class="MooncakeConnectorV1",
+        peer_to_peer=True,
+        kthena="mooncake",
+        why_not_native="it doesn't compare models, and a rolling update pairs prefill of one revision with decode of the other: garbage "
+        "answers; Kthena pairs within a group, which changes as a whole",
     ),
+    # Its handshake compares model path, data type and engine version, so engines of two revisions refuse each other and recompute.
     "nixl": ConnectorRule(engine_class="NixlConnector", peer_to_peer=True, kthena="nixl", native="nixl"),
     "lmcache": ConnectorRule(engine_class="LMCacheConnectorV1", kthena="lmcache", native="nixl"),
     "mooncake": ConnectorRule(

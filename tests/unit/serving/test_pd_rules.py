@@ -34,7 +34,15 @@ def test_mooncake_connector_is_refused_as_the_routers_lack_its_dialogue(backend:
 def test_layerwise_is_refused_behind_routers_without_a_metaserver(backend: str):
     """vllm-project/vllm-ascend, examples/disaggregated_prefill_v1: it needs /v1/metaserver."""
     assert refused(model(stack(), 0, connector="layerwise", backend=backend), "models[0].connector", "/v1/metaserver")
-    assert accepted(model(stack(), 0, connector="mooncake-v1", backend=backend))
+    right = "mooncake-v1" if backend == "kthena" else "ascend-store"
+    assert accepted(model(stack(), 0, connector=right, backend=backend))
+
+
+def test_a_connector_that_compares_no_models_is_refused_where_revisions_mix():
+    """vllm-project/vllm-ascend, kv_p2p/mooncake_connector.py: its metadata holds no model; NIXL's handshake does."""
+    assert refused(model(stack(), 0, connector="mooncake-v1", backend="native"), "models[0].connector", "one revision")
+    assert accepted(model(stack(), 0, connector="mooncake-v1", backend="kthena"))
+    assert accepted(model(stack(), 1, connector="nixl", backend="native"))
 
 
 def test_prefill_and_decode_without_a_connector_are_refused():
