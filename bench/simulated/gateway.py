@@ -128,14 +128,13 @@ class Gateway:
 
     def _on_loopback(self, text: str) -> str:
         document = yaml.safe_load(text)
-        where = {
-            router_address(self.settings, model)[0]: self.upstreams.get(model.name) for model in self.settings.models
-        }
+        played = [model for model in self.settings.models if model.name in self.upstreams]
+        where = {router_address(self.settings, model)[0]: self.upstreams[model.name] for model in played}
         for cluster in document["resources"]:
             for locality in cluster.get("load_assignment", {}).get("endpoints", []):
                 for endpoint in locality["lb_endpoints"]:
                     address = endpoint["endpoint"]["address"].get("socket_address")
                     if address and address["address"] in where:
-                        address["port_value"] = where[address["address"]] or 1
+                        address["port_value"] = where[address["address"]]
                         address["address"] = "127.0.0.1"
         return yaml.safe_dump(document)
