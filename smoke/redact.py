@@ -7,7 +7,7 @@ from typing import Final
 from rules import key_text
 
 MASK: Final = "[redacted]"
-_BEARER: Final = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
+_BEARER: Final = re.compile(r"(?i)(bearer\s+)[^\s\"',;<]{8,}")
 
 
 class Redactor(logging.Filter):

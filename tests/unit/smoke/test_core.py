@@ -126,6 +126,11 @@ def test_a_key_never_reaches_a_report_or_a_log(caplog: pytest.LogCaptureFixture)
     assert value not in record.getMessage()
 
 
+def test_prose_about_bearer_is_left_alone():
+    for text in ("carries its own 'Bearer '; store it bare", "a second &#39;Bearer &#39; is refused", "Bearer keys"):
+        assert Redactor().text(text) == text
+
+
 def test_an_exception_in_a_log_is_masked_too():
     value, redactor = secrets.token_urlsafe(24), Redactor()
     redactor.learn(value)
