@@ -37,10 +37,30 @@ def elastic(dev_values: dict[str, Any], **engines: Any) -> Settings:
 
 
 @pytest.fixture
+def runtime() -> LocalRuntime:
+    """The same paths for every test, as declarations are shared."""
+    return LocalRuntime.model_validate(
+        {
+            "images": IMAGES,
+            "engine": {"hostPath": "/engine", "mountPath": "/opt/engine", "command": ["vllm", "serve"]},
+            "models": {"dev-wide": {"path": "/models/dev-wide", "revision": "a" * 64}},
+        }
+    )
+
+
+_RECORDED: dict[str, Recorder] = {}
+
+
+@pytest.fixture
 def declared(declare_stack: Declare, runtime: LocalRuntime) -> Callable[[Settings], Recorder]:
+    """Declares a stack's elasticity; the same settings are declared once for all tests that only look."""
+
     def run(settings: Settings) -> Recorder:
-        plans = engine_plans(settings, IMAGES, runtime, "dev")
-        return declare_stack(lambda context: elasticity(settings, plans, context))
+        key = settings.model_dump_json()
+        if key not in _RECORDED:
+            plans = engine_plans(settings, IMAGES, runtime, "dev")
+            _RECORDED[key] = declare_stack(lambda context: elasticity(settings, plans, context))
+        return _RECORDED[key]
 
     return run
 
