@@ -21,6 +21,7 @@ from smoke.probe import LiveStack, Probe
 from smoke.probes import (
     authentication,
     connectivity,
+    fallback,
     golden,
     inside,
     paid,
@@ -47,6 +48,7 @@ PROBES: Final = (
     golden,
     prefix,
     second_replica,
+    fallback,
     paid,
     throughput,
 )

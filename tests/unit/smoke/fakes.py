@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from starlette.requests import Request
+from starlette.responses import Response
 
 from rules import labels, names
 from settings.settings import Settings
@@ -116,6 +118,13 @@ class FakeStack(Channel):
     def __init__(self, plan: ChannelPlan, cluster: FakeCluster) -> None:
         super().__init__(plan)
         self.cluster = cluster
+        self.fallback = True
+
+    async def _chat(self, request: Request) -> Response:
+        response = await super()._chat(request)
+        outside = self.fallback and request.headers.get("moonstack-target") == "fallback"
+        response.headers["x-moonstack-served-by"] = f"{'channel' if outside else 'cluster'}/{MODEL}"
+        return response
 
     async def _prefill(self, body: dict[str, Any]) -> None:
         await super()._prefill(body)

@@ -11,7 +11,7 @@ from rules import labels
 from smoke.cluster import Reply
 from smoke.engines import Engines
 from smoke.probe import LiveStack
-from smoke.probes import inside, paid, quota, throughput
+from smoke.probes import fallback, inside, paid, quota, throughput
 from smoke.probes.routing import declared_names
 from smoke.report import ProbeResult
 from smoke.runner import run_probes
@@ -150,6 +150,27 @@ async def test_each_alias_is_called_once_with_one_token(live: LiveStack, stack: 
     assert [result.verdict for result in results] == ["pass"] * 3 + ["fail"]
     assert all(result.kind == "paid" for result in results)
     assert "letter by letter" in (results[-1].fix or "")
+
+
+def with_twin() -> Any:
+    settings = settings_with(channel={"enabled": True})
+    twin = settings.channel_models.models[0].model_copy(update={"in_cluster": MODEL})
+    models = settings.channel_models.model_copy(update={"models": (twin,)})
+    return settings.model_copy(update={"channel_models": models})
+
+
+@pytest.mark.parametrize(("works", "verdict"), [(True, "pass"), (False, "fail")])
+async def test_the_channel_must_answer_where_the_cluster_can_not(
+    live: LiveStack, stack: FakeStack, works: bool, verdict: str
+):
+    stack.fallback = works
+    result = await one(fallback, replace(live, settings=with_twin()), f"fallback:{MODEL}")
+    assert result.verdict == verdict
+
+
+def test_a_model_without_a_stand_in_has_no_fallback_to_prove():
+    assert fallback.probes(settings_with(channel={"enabled": True})) == []
+    assert fallback.probes(dev_settings()) == []
 
 
 def test_without_a_channel_nothing_is_paid_for():

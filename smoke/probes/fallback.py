@@ -1,0 +1,45 @@
+"""A fault in the cluster is bridged by the external channel: asked for by a route whose first target is empty."""
+
+from typing import Final
+
+from settings.models import ModelSettings
+from settings.settings import Settings
+from smoke.client import CHAT, chat_body
+from smoke.errors import from_status
+from smoke.probe import LiveStack, Outcome, Probe, failed, passed
+
+WISH: Final = {"moonstack-target": "fallback"}
+"""Heeded from keys of purpose smoke alone."""
+SERVED_BY: Final = "x-moonstack-served-by"
+
+
+def probes(settings: Settings) -> list[Probe]:
+    """One for each model that has a stand-in at the channel."""
+    entries = settings.channel_models.models
+    if not settings.channel.enabled or not settings.channel_models.fallback.enabled:
+        return []
+    twins = {entry.in_cluster or entry.model_name for entry in entries}
+    return [_probe(model) for model in settings.models if model.name in twins]
+
+
+def _probe(model: ModelSettings) -> Probe:
+    async def check(stack: LiveStack) -> Outcome:
+        headers = stack.gateway.authorization() | WISH
+        body = chat_body(model.name, "Say a word.", max_tokens=1)
+        answer = await stack.gateway.send("POST", CHAT, headers=headers, json=body)
+        if answer.status != 200:
+            raise from_status(answer.status, answer.message(), f"{model.name} without its engines")
+        served_by = answer.headers.get(SERVED_BY, "nobody")
+        if not served_by.startswith("channel/"):
+            return failed(
+                f"without its engines {model.name} was answered by {served_by}, not by the channel",
+                "the gateway's fallback is not in force: run pulumi up",
+                0,
+                "answers by the channel",
+                1,
+            )
+        return passed(1, "answers by the channel", 1)
+
+    return Probe(
+        name=f"fallback:{model.name}", proves="the channel answers where the cluster has no engine", check=check
+    )
