@@ -109,7 +109,8 @@ class ApiKeys(pulumi.ComponentResource):
             "metadata": self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})}),
             "type": "Opaque",
             **({"immutable": True} if immutable else {}),
-            "data": {file: value.apply(_base64) for file, value in values.items()},
+            # an empty `data` is dropped by the API server, and would be added by every update
+            **({"data": {file: value.apply(_base64) for file, value in values.items()}} if values else {}),
         }
         return declare(manifest, self, self._context, **(options or {}))
 
