@@ -1,6 +1,10 @@
 """The external channel: what it sees, what stands in for what, and what a caller is told."""
 
 import json
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import httpx
 import pytest
@@ -70,6 +74,26 @@ def test_a_hanging_stream_is_given_up_before_its_first_byte(world):
     answer = this.ask(stream=True)
     assert "channel-3" in answer.text and "[DONE]" in answer.text
     assert answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+
+
+def test_a_stream_from_the_channel_passes_chunk_by_chunk(world):
+    this = world()
+    this.router.fault, this.channel.chunk_gap = 503, 0.3
+    arrived = []
+    with this.gateway.client() as client, client.stream("POST", CHAT, json={**ASK, "stream": True}) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: {"):
+                arrived.append(time.monotonic())
+    assert len(arrived) == 5
+    assert all(later - earlier > 0.15 for earlier, later in pairwise(arrived))
+
+
+def test_a_crowd_fails_over_without_one_answer_lost(world):
+    this = world(channel={"retry": {"backoffBaseMs": 5, "backoffMaxMs": 10}})
+    this.router.fault = 503
+    with ThreadPoolExecutor(12) as pool:
+        served = Counter(answer.status_code for answer in pool.map(lambda _: this.ask(), range(120)))
+    assert served == {200: 120}
 
 
 def test_a_slow_answer_that_is_not_streamed_is_waited_for_and_not_paid_twice(world):

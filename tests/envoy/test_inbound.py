@@ -1,6 +1,7 @@
 """What a client meets: keys, paths, models, sizes, limits."""
 
 import json
+import random
 import socket
 import time
 
@@ -281,3 +282,33 @@ def test_a_model_behind_kthenas_router_is_served_the_same_way(make, start):
     gateway = make(stack(models=(model,), gateway={"kthenaRouter": f"127.0.0.1:{router.port}"}), {})
     with gateway.client() as client:
         assert client.post(CHAT, json=ASK).json()["choices"][0]["message"]["content"] == "from kthena"
+
+
+def test_random_bodies_are_read_as_a_json_parser_reads_them(gateway: Gateway, router: Upstream):
+    chance = random.Random(7)
+    bodies = [_random_body(chance) for _ in range(300)]
+    with gateway.client() as client:
+        statuses = [client.post(CHAT, content=body.encode()).status_code for body in bodies]
+    expected = [200 if _one_plain_model(body) else 400 for body in bodies]
+    assert 60 < expected.count(200) < 240
+    assert [body for body, status, wanted in zip(bodies, statuses, expected, strict=True) if status != wanted] == []
+
+
+def _random_body(chance: random.Random) -> str:
+    """A JSON object with one, no or two members `model` among others that look like it, now and then cut short."""
+    look = ['"model"', "model", '\\"model\\":\\"x\\"', "{[", "]}", "\\\\", "\\u006d", ",", ":", " "]
+    members = [f'"k{i}":"{"".join(chance.choices(look[1:], k=4))}"' for i in range(chance.randint(0, 3))]
+    members += [f'"n{i}":{{"model":"x","l":[1,{{"model":2}}]}}' for i in range(chance.randint(0, 2))]
+    members += ['"model":"chat"'] * chance.choices([0, 1, 2], [2, 6, 1])[0]
+    chance.shuffle(members)
+    blank = chance.choice(["", " ", "\n\t"])
+    text = blank + "{" + f"{blank},{blank}".join(members) + blank + "}"
+    return text[: chance.randrange(1, len(text))] if chance.random() < 0.15 else text
+
+
+def _one_plain_model(body: str) -> bool:
+    try:
+        pairs = json.loads(body, object_pairs_hook=list)
+    except json.JSONDecodeError:
+        return False
+    return [value for key, value in pairs if key == "model"] == ["chat"]
