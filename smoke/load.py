@@ -112,7 +112,7 @@ class Load:
             self.open -= 1
         if streamed.status != 200:
             self.samples.append(Sample(began, self.now, "lost", streamed.status, cause=streamed.text))
-        elif not streamed.finished:
-            self.samples.append(Sample(began, self.now, "broken", 200, streamed.first_token_seconds))
-        else:
-            self.samples.append(Sample(began, self.now, "ok", 200, streamed.first_token_seconds))
+            return
+        first_token = streamed.first_token_seconds if streamed.chunks else None
+        outcome = "ok" if streamed.finished else "broken"
+        self.samples.append(Sample(began, self.now, outcome, 200, first_token))

@@ -75,15 +75,17 @@ def criteria(stages: Stages, targets: Targets, samples: Sequence[Sample], moment
     late = stages.seconds - LAST_SECONDS
     first = [sample.first_token for sample in samples if sample.ended >= late and sample.first_token is not None]
     last = [moment for moment in moments if moment.at >= late]
-    lost = sum(sample.outcome != "ok" for sample in samples)
+    lost = [sample for sample in samples if sample.outcome != "ok"]
+    first_cause = next((sample.cause for sample in lost if sample.cause), "a stream broke off") if lost else ""
     return [
         _at_most("ttft-recovers", statistics.median(first) if first else None, "s", targets.ttft,
                  "the time to the first token stays above the target", "raise maxReplicas, or add warm pods"),
         _at_most("queue-drains", last[-1].queue if last else None, "requests waiting", targets.queue,
                  "the queue does not return below the target", "raise maxReplicas, or add warm pods"),
         _kv(moments, last),
-        _at_most("nothing-lost", float(lost), "requests", 0.0,
-                 "requests were refused or cut off", "run python -m smoke doctor; see the gateway's and the router's log"),
+        _at_most("nothing-lost", float(len(lost)), "requests", 0.0,
+                 f"requests were refused or cut off; the first: {first_cause}",
+                 "run python -m smoke doctor; see the gateway's and the router's log"),
     ]  # fmt: skip
 
 

@@ -92,16 +92,23 @@ def test_each_criterion_is_missed_by_its_own_fault(samples: list[Sample], moment
     assert verdicts(samples, moments)[missed] == "fail"
 
 
+async def test_a_stream_that_broke_before_its_first_token_has_no_first_token():
+    load = await run_load(1, 0.3, faults=(Fault(kind="cut"),), tokens=1)
+    assert {(sample.outcome, sample.first_token) for sample in load.samples} == {("broken", None)}
+
+
 def test_kv_space_that_never_filled_is_not_claimed_to_have_settled():
     assert verdicts([ok(120)], [moment(128)])["kv-settles"] == "skip"
 
 
-async def run_load(users: int, seconds: float, faults: tuple[Fault, ...] = (), rate: float | None = None) -> Load:
+async def run_load(
+    users: int, seconds: float, faults: tuple[Fault, ...] = (), rate: float | None = None, tokens: int = 4
+) -> Load:
     value = "sk-" + secrets.token_hex(24)
     keys = (KeyPlan(id="a", value=SecretStr(value)),)
     channel = Channel(ChannelPlan(models=("m",), keys=keys, first_token_seconds=0.05, faults=faults))
     async with serve(channel) as url, httpx.AsyncClient(base_url=url) as http:
-        load = Load(GatewayClient(http, value), Request(model="m", max_tokens=4))
+        load = Load(GatewayClient(http, value), Request(model="m", max_tokens=tokens))
         if rate is None:
             await load.closed(lambda _: users, seconds)
         else:
