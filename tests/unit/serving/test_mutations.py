@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
+from components.engine_launch import store_protocols
+from components.kthena.autoscaling import autoscaling_objects
+from components.kthena.networking import model_route, model_server
+from components.kthena.serving import model_serving
+from components.pods.engine import engine_template
+from components.router import router_arguments
+from components.serving_plan import engine_plans
 from settings.errors import SettingsError
+from settings.local_runtime import LocalRuntime
 from settings.settings import Settings
+from tests.unit.components.conftest import IMAGES
+from tests.unit.serving.test_kthena_objects import CONTEXT
 
 ROOT = Path(__file__).parents[3]
 STACKS = ("dev", "pre", "prod")
@@ -80,3 +90,52 @@ def test_every_mutated_stack_file_is_answered_with_clear_lines(block: int):
                     word in line for word in ("Error", "pydantic", "valid dictionary", "valid tuple", "[str")
                 ), (seed, line)
     assert refused > MUTATIONS // 10 * 0.6, "most mutations must be refused, else this test proves little"
+
+
+def gentle(seed: int) -> dict[str, Any]:
+    """A stack with one plausible change: a number within reach, a choice or a switch, so that many stay valid."""
+    pick = random.Random(seed)
+    values = copy.deepcopy(groups(pick.choice(STACKS)))
+    model = pick.choice(values["models"])
+    role = pick.choice([each for each in ("prefill", "decode", "serve") if each in model])
+    pick.choice(
+        (
+            lambda: model[role].update(replicas=pick.randint(1, 3), chips=pick.choice((1, 2, 4, 8))),
+            lambda: model.update(
+                connector=pick.choice(("mooncake-store", "ascend-store", "nixl", "mooncake-v1", "none"))
+            ),
+            lambda: model.update(backend=pick.choice(("native", "kthena"))),
+            lambda: model.setdefault("engine", {}).update(blockSize=pick.choice((16, 128)), quantization="fp8"),
+            lambda: model[role].update(nodes=2),
+            lambda: values.setdefault("kvStore", {}).update(enabled=False),
+            lambda: values.setdefault("kvStore", {}).update(protocol=pick.choice(("tcp", "rdma", "ascend"))),
+            lambda: values.update(kthena={"release": pick.choice(("0.4", "1.0")), "topologyTier": 1}),
+            lambda: model.update(priority=pick.choice(("low", "high")), prePull=True, longestRequestSeconds=30),
+        )
+    )()
+    return values
+
+
+def test_whatever_is_accepted_can_be_built(runtime: LocalRuntime):
+    """No setting passes validation and then breaks a builder: pods, Kthena's objects and stores of every accepted stack."""
+    built = 0
+    for values in (*map(mutated, range(300)), *map(gentle, range(400))):
+        try:
+            settings = Settings.from_mapping(values)
+            plans = engine_plans(settings, IMAGES, runtime, "any")
+        except SettingsError:
+            continue
+        built += 1
+        store_protocols(settings)
+        for plan in plans:
+            assert engine_template(plan.pod, plan.labels, plan.store_digest)["spec"]["containers"]
+        for model in settings.models:
+            if model.backend == "kthena":
+                mine = [plan for plan in plans if plan.model is model]
+                model_serving(model, mine, settings.kthena, CONTEXT).manifest()
+                model_server(model, settings.kthena, CONTEXT).manifest()
+                model_route(model, CONTEXT).manifest()
+                autoscaling_objects(model, settings.autoscaling.engines, settings.kthena.release, CONTEXT)
+            else:
+                router_arguments(model, settings.cluster.namespace)
+    assert built > 100
