@@ -140,6 +140,12 @@ def test_a_burst_is_answered_by_the_warm_pod_and_no_request_is_lost(elastic: Dev
     assert answered - load.started < cold / 4, figures
 
 
+def test_a_second_up_changes_nothing_though_the_controller_writes_too(elastic: DevStack):
+    """Certificates, floors, replicas and the controller's memory are not the program's to reset."""
+    arguments = ("up", "--yes", "--skip-preview", "--non-interactive", "--expect-no-changes")
+    assert workspace(LOCAL_STACK).run(*arguments) == 0
+
+
 def success(stack: DevStack, pod: str) -> float:
     """Requests that an engine has finished."""
     path = f"/api/v1/namespaces/{stack.namespace}/pods/{pod}:{ports.ENGINE}/proxy/metrics"

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from capacity.exposition import BadSample, parse
-from capacity.window import HistogramWindow, quantile
+from capacity.exposition import BadSample, gateway_requests, parse
+from capacity.window import CounterWindow, HistogramWindow, quantile
 
 PAGE = """# HELP vllm:num_requests_waiting Number of requests waiting.
 # TYPE vllm:num_requests_waiting gauge
@@ -84,3 +84,29 @@ def test_a_restarted_engine_starts_a_new_window():
     window.add(1, ((1.0, 0.0), (math.inf, 0.0)))
     window.add(2, ((1.0, 5.0), (math.inf, 5.0)))
     assert 0 < window.quantile(0.5) < 1
+
+
+GATEWAY = """# TYPE envoy_http_downstream_rq_total counter
+envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix="admin"} 900
+envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix="gateway"} 120
+envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix="health"} 800
+"""
+
+
+def test_only_the_data_port_of_a_gateway_counts():
+    assert gateway_requests(GATEWAY) == 120
+    with pytest.raises(BadSample):
+        gateway_requests(GATEWAY.replace(" 120", " NaN"))
+
+
+def test_a_rate_is_taken_over_its_window_and_survives_a_restart():
+    window = CounterWindow(10)
+    window.add(0, 100)
+    assert window.rate() == 0
+    for second in range(1, 31):
+        window.add(second, 100 + 5 * second)
+    assert window.rate() == 5
+    window.add(31, 3)
+    assert window.rate() == 0
+    window.add(33, 7)
+    assert window.rate() == 2

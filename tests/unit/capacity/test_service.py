@@ -11,6 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from bench.simulated.cluster import FakeCluster
 from bench.simulated.engines import FakeEngine, free_port, served
@@ -200,6 +204,29 @@ async def test_an_api_server_that_goes_away_and_comes_back_changes_nothing(tmp_p
 
         await until(back)
         assert len([call for call in one.cluster.calls if "pods" in call[1]]) == writes
+
+
+async def test_a_gateway_is_scraped_on_its_own_port_and_served_as_a_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("rules.ports.GATEWAY_METRICS", port := free_port("127.0.0.9"))
+    taken = iter(range(0, 100_000, 10))
+
+    async def page(_: Request) -> Response:
+        return PlainTextResponse(
+            f'envoy_http_downstream_rq_total{{envoy_http_conn_manager_prefix="gateway"}} {next(taken)}\n'
+        )
+
+    app = Starlette(routes=[Route("/stats/prometheus", page)])
+    async with replica(tmp_path) as one, served(app, "127.0.0.9", port):
+        one.cluster.pod("g1", ip="127.0.0.9", labels={"app.kubernetes.io/component": "gateway", "app": "gateway"})
+
+        async def rate() -> bool:
+            found = await one.values("gateway_requests_per_second", "app=gateway")
+            return 20 < found.get("g1", 0) < 80
+
+        await until(rate)
+        assert await one.values("inference_queue_depth", "app=gateway") == {}
 
 
 async def test_two_replicas_have_one_leader_and_a_dead_one_is_replaced(monkeypatch: pytest.MonkeyPatch):
