@@ -20,6 +20,7 @@ from smoke.keys import read_smoke_key
 from smoke.probe import LiveStack, Probe
 from smoke.probes import (
     authentication,
+    boundary,
     connectivity,
     fallback,
     golden,
@@ -51,6 +52,7 @@ PROBES: Final = (
     fallback,
     paid,
     throughput,
+    boundary,
 )
 
 

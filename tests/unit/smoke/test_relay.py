@@ -9,19 +9,20 @@ import httpx
 import pytest
 
 from rules import flow
-from smoke import relay_pod
+from smoke import reach_pod, relay_pod
 from smoke.channel.app import Channel
 from smoke.channel.plan import ChannelPlan, KeyPlan
 from smoke.channel.serve import serve
 from smoke.client import GatewayClient
 from smoke.errors import PermanentError
-from smoke.relay import job
+from smoke.probes import boundary
+from smoke.relay import relay_job
 from smoke.ways import open_way
 from tests.unit.smoke.fakes import dev_settings
 
 
 def test_the_job_ends_by_itself_and_is_restricted():
-    made = job("smoke-1", dev_settings(), "registry.test/capacity:1", "dev")
+    made = relay_job(dev_settings(), "registry.test/capacity:1", "dev")
     spec = made["spec"]["template"]["spec"]
     assert made["spec"]["backoffLimit"] == 0
     assert made["spec"]["activeDeadlineSeconds"] > 0
@@ -31,13 +32,13 @@ def test_the_job_ends_by_itself_and_is_restricted():
 
 
 def test_the_network_boundary_lets_the_job_reach_the_gateway():
-    made = job("smoke-1", dev_settings(), "i", "dev")
+    made = relay_job(dev_settings(), "i", "dev")
     part = made["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
     assert any(one.source == part and one.target == flow.GATEWAY for one in flow.flows(flow.Shape()))
 
 
 def test_the_job_holds_no_key():
-    assert "key" not in str(job("smoke-1", dev_settings(), "i", "dev")).lower()
+    assert "key" not in str(relay_job(dev_settings(), "i", "dev")).lower()
 
 
 def free_port() -> int:
@@ -75,3 +76,22 @@ async def test_ways_through_the_cluster_need_the_cluster():
         with pytest.raises(PermanentError, match="needs the cluster"):
             async with open_way(dev_settings(via=via), None, "dev"):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("reached", "verdict"),
+    [
+        ({"gateway": True, "engine": False, "router": False}, "pass"),
+        ({"gateway": True, "engine": True, "router": False}, "fail"),
+        ({"gateway": False, "engine": False}, "fail"),
+        ({"gateway": True}, "skip"),
+    ],
+)
+def test_the_boundary_is_open_at_the_gateway_alone(reached: dict[str, bool], verdict: str):
+    assert boundary.judge(reached).verdict == verdict
+
+
+def test_the_pod_tells_open_from_closed_ports():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert reach_pod.reachable(f"127.0.0.1:{listener.getsockname()[1]}")
+    assert not reach_pod.reachable(f"127.0.0.1:{free_port()}")
