@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 ROOT: Final = Path(__file__).parents[1]
 """The checkout, whose commit the report names."""
+ENTRANCE: Final = "entrance"
+"""Name of the one result of a run that could not begin."""
 PROBES: Final = (
     connectivity,
     authentication,
@@ -83,7 +85,7 @@ async def run(
             probes = probes_of(settings, classes)
             results, evidence = await run_probes(probes, live, _deadline(settings, classes), listener)
     except SmokeError as error:
-        results = (ProbeResult(name="entrance", kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
+        results = (ProbeResult(name=ENTRANCE, kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
         listener(results[0], time.monotonic() - clock)
     report = Report(
         verdict=verdict_of(results),

@@ -9,7 +9,17 @@ import typer
 from settings.smoke import Way
 from smoke import suite
 from smoke.compare import regressions
-from smoke.console import HtmlOption, JsonOption, StackOption, console, one_line_errors, say, stack_settings, write
+from smoke.console import (
+    USAGE_ERROR,
+    HtmlOption,
+    JsonOption,
+    StackOption,
+    console,
+    one_line_errors,
+    say,
+    stack_settings,
+    write,
+)
 from smoke.errors import PermanentError
 from smoke.page.render import report_page
 from smoke.promote import promotable
@@ -36,7 +46,8 @@ def run(
         write(html, report_page(report, proves, earlier) if html else "")
     passed = report.verdict == "pass"
     console.print(f"smoke on {stack}: {report.verdict} in {report.seconds:g} s", style="green" if passed else "red")
-    raise typer.Exit(0 if passed else 1)
+    tried = [probe.name for probe in report.probes] != [suite.ENTRANCE]
+    raise typer.Exit(0 if passed else 1 if tried else USAGE_ERROR)
 
 
 def compare(earlier: Path, now: Path) -> None:

@@ -47,6 +47,15 @@ def test_run_ends_with_the_verdict_and_writes_schema_1(
     assert document["probes"][0]["class"] == "safe"
 
 
+def test_a_run_that_could_not_begin_is_exit_code_2(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    async def connect(*_: Any) -> Any:
+        raise TemporaryError("no cluster", "start it")
+
+    monkeypatch.setattr("smoke.cluster.Cluster.connect", connect)
+    assert call("run", "--json", str(tmp_path / "r.json")).exit_code == 2
+    assert json.loads((tmp_path / "r.json").read_text())["probes"][0]["name"] == "entrance"
+
+
 def test_an_unknown_stack_is_one_line_and_exit_code_2():
     result = call("run", "--stack", "nowhere")
     assert result.exit_code == 2
