@@ -62,7 +62,9 @@ def _groups(path: Path) -> dict[str, Any]:
 
 def show(report: Report, out: Console) -> None:
     """The report for people."""
-    table = Table("pool", "nodes", "chips", "used", "free", "pods", "more pods that fit", "yuan an hour", box=None)
+    table = Table(
+        "pool", "nodes", "chips", "used", "free", "pods", "more pods that fit, by chips", "yuan an hour", box=None
+    )
     for pool in report.pools:
         surge = f"{pool.surge} × {pool.largest_pod}" if pool.largest_pod else ""
         figures = (pool.nodes, pool.chips, pool.used, pool.free, pool.pods, surge, f"{pool.cost_per_hour:,.0f}")
@@ -75,7 +77,7 @@ def show(report: Report, out: Console) -> None:
         out.print("pods of ModelServings were made by the rehearsal: Kthena's controller is not in this cluster")
     for pool in report.pools:
         if pool.missing:
-            out.print(f"pool {pool.pool} lacks {pool.missing} chips: raise its count, or lower replicas", markup=False)
+            out.print(f"pool {pool.pool}: pods with {pool.missing} chips in all have no node", markup=False)
     for pod in report.unplaced:
         out.print(
             f"  not placed: {pod.pod} ({pod.chips} chips on {pod.pool or 'any node'}): {pod.reason}", markup=False

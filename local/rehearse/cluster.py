@@ -25,6 +25,7 @@ def stage(api: Api, pools: list[SimulatedPool], settings: Settings) -> Iterator[
         with definitions(api, custom_resources(settings)):
             simulate_nodes(api, pools)
             wait_until(lambda: _all_ready(api, pools), "the simulated nodes' readiness", 60.0)
+            simulate_nodes(api, pools)  # KWOK gives a new node a shape of its own, sometimes after ours
             try:
                 yield
             finally:
@@ -109,7 +110,7 @@ def _cordon(api: Api, unschedulable: bool) -> None:
 
 
 def _established(api: Api, path: str) -> bool:
-    conditions = api.get(path).get("status", {}).get("conditions", ())
+    conditions = api.get(path).get("status", {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
@@ -119,6 +120,6 @@ def _all_ready(api: Api, pools: list[SimulatedPool]) -> bool:
     ready = [
         node
         for node in nodes
-        if any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ()))
+        if any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions") or ())
     ]
     return len(ready) >= wanted

@@ -71,5 +71,5 @@ def _pods(api: Api) -> list[dict[str, Any]]:
 
 
 def _is_refused(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
+    conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)

@@ -124,6 +124,6 @@ def _chips(pod: dict[str, Any], pool: NodePoolSettings) -> int:
 
 
 def _reason(pod: dict[str, Any]) -> str:
-    conditions = pod.get("status", {}).get("conditions", ())
+    conditions = pod.get("status", {}).get("conditions") or ()
     found = next((each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), None)
     return found.get("message", "") if found else "the scheduler has not looked at it yet"
