@@ -44,6 +44,7 @@ class Aws:
         self._server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _wait_for(self.server_port)
         self._listener: socket.socket | None = None
+        self._open: list[socket.socket] = []
         self.connect()
 
     def connect(self) -> None:
@@ -52,10 +53,12 @@ class Aws:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """Cut the line: new connections are refused."""
+        """Cut the line: open connections end, new ones are refused."""
         assert self._listener
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        for one in (self._listener, *self._open):
+            one.close()
+        self._open.clear()
 
     def end(self) -> None:
         self._server.terminate()
@@ -82,6 +85,7 @@ class Aws:
             except OSError:
                 return
             outgoing = socket.create_connection(("127.0.0.1", self.server_port))
+            self._open += [incoming, outgoing]
             for source, target in ((incoming, outgoing), (outgoing, incoming)):
                 threading.Thread(target=_pump, args=(source, target), daemon=True).start()
 
@@ -209,14 +213,17 @@ def test_a_lock_left_by_a_killed_run_is_named_and_cleared_on_purpose_only(projec
     assert code == 0, said
 
 
-def test_a_network_lost_in_the_middle_is_an_error_and_the_next_run_converges(project, aws):
+def test_a_network_lost_in_the_middle_is_survived_or_said_and_the_next_run_converges(project, aws):
+    """Lost for good, a run ends with an error after three minutes of retries; here the line comes back after 15 seconds."""
     process = project.start("up", "--yes", "--skip-preview", "--stack", STACK, DAWDLE="6", MORE="2")
     time.sleep(4)
     aws.cut()
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode != 0, said
+    time.sleep(15)
     aws.connect()
-    project.run("cancel", "--yes", "--stack", STACK)
+    said, _ = process.communicate(timeout=300)
+    if process.returncode:
+        assert "error" in said
+        project.run("cancel", "--yes", "--stack", STACK)
     code, said = project.up(MORE="2")
     assert code == 0, said
     code, said = project.run("preview", "--expect-no-changes", "--stack", STACK, MORE="2")
