@@ -128,15 +128,16 @@ def test_the_channels_refusal_of_our_key_is_502_for_the_caller(world, status: in
 
 
 def test_the_channels_429_reaches_the_caller_and_is_not_tried_again(world):
-    this = world()
+    entries = [{**TWIN, "inCluster": None, "weight": 0.5}]
+    entries += [{**entries[0], "alias": "moe-expert-b", "modelName": "Kimi-K2.5"}]
+    this = world(channelModels={"models": entries, "fallback": {"order": ["moe-expert-a", "moe-expert-b"]}})
+    this.channel.fault = 503
+    assert this.ask("moe-expert-a").status_code == 503
+    assert len(this.channel.seen) == 2
     this.channel.fault = 429
     answer = this.ask("moe-expert-a")
-    assert this.ask("chat").status_code == 200
-    assert answer.status_code == 200
-    this.router.fault = 503
-    answer = this.ask()
     assert answer.status_code == 429
-    assert len(this.channel.seen) == 1
+    assert len(this.channel.seen) == 3
     assert "x-envoy-ratelimited" not in answer.headers
 
 

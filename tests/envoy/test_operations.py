@@ -131,7 +131,7 @@ def test_an_unknown_field_keeps_the_data_port_shut(router: Upstream, tmp_path: P
 
 def test_a_pods_end_loses_no_request_and_no_stream(start, router: Upstream, tmp_path: Path):
     """Two pods behind a list that takes the first off when its health check fails, as an endpoint controller does."""
-    router.chunk_gap = 0.2
+    router.chunk_gap = 0.6
     first, second = (start(Gateway(stack(), tmp_path / name, {"chat": router.port})) for name in ("one", "two"))
     second.write_keys([ClientKey("client", first.key)])
     with second.client(first.key) as client:
@@ -145,7 +145,7 @@ def test_a_pods_end_loses_no_request_and_no_stream(start, router: Upstream, tmp_
 
         return through
 
-    script = drain_script(first.settings, first.pod).replace("sleep 10", "sleep 2")
+    script = drain_script(first.settings, first.pod).replace("sleep 10", "sleep 1")
     with Load(each(call), first.client) as load, Load(each(stream), first.client) as streams:
         time.sleep(0.5)
         draining = subprocess.Popen(["/bin/bash", "-c", script])

@@ -158,3 +158,20 @@ def test_limits_are_written_for_the_keys_that_have_one():
     settings = stack(keys=({**CLIENTS[0], "qps": 5}, CLIENTS[1]))
     descriptors = resources(settings, "limits.yaml")["client-limits"]["typed_config"]["descriptors"]
     assert [(d["entries"][0]["value"], d["token_bucket"]["max_tokens"]) for d in descriptors] == [("client", 10)]
+
+
+def test_tls_starts_at_1_2_on_both_sides():
+    settings = stack(channel={}, gateway={"tls": {"source": "secret"}})
+    chain = resources(settings, "listeners.yaml")["http"]["filter_chains"][0]
+    for secured in (chain, cluster(settings, "channel")):
+        context = secured["transport_socket"]["typed_config"]["common_tls_context"]
+        assert context["tls_params"] == {"tls_minimum_protocol_version": "TLSv1_2"}
+
+
+def test_the_port_in_clear_text_is_never_the_exposed_one():
+    settings = stack(gateway={"tls": {"source": "secret"}})
+    secured = {
+        name: "transport_socket" in item["filter_chains"][0]
+        for name, item in resources(settings, "listeners.yaml").items()
+    }
+    assert secured["http"] and not secured["grpc"]
