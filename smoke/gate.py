@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from settings.settings import Settings
 from smoke import suite
+from smoke.errors import SmokeError
 from smoke.report import Report
+from smoke.settle import settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,13 @@ class Proof:
     text: str
 
 
-async def prove(settings: Settings, stack: str, release: str) -> Proof:
-    """Run the safe probes on what was just deployed."""
+async def prove(settings: Settings, stack: str, gateway_config: str, release: str) -> Proof:
+    """Run the safe probes on what was just deployed, once the gateways have taken it up."""
+    try:
+        async with suite.live_stack(settings, stack) as live:
+            await settle(settings, live.gateway, gateway_config)
+    except SmokeError as error:
+        return Proof(False, f"smoke could not begin on {stack}: {error}")
     report = await suite.run(settings, stack, release=release)
     if report.verdict == "pass":
         shown = sum(probe.verdict == "pass" for probe in report.probes)

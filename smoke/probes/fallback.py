@@ -2,24 +2,29 @@
 
 from typing import Final
 
+from settings.keys import KeySettings
 from settings.models import ModelSettings
 from settings.settings import Settings
 from smoke.client import CHAT, chat_body
-from smoke.errors import from_status
-from smoke.probe import LiveStack, Outcome, Probe, failed, passed
+from smoke.errors import PermanentError, from_status
+from smoke.keys import read_key
+from smoke.probe import LiveStack, Outcome, Probe, failed, passed, skipped
 
 WISH: Final = {"moonstack-target": "fallback"}
-"""Heeded from keys of purpose smoke alone."""
+"""Heeded from keys of purpose smoke, not from a client's."""
 SERVED_BY: Final = "x-moonstack-served-by"
 
 
 def probes(settings: Settings) -> list[Probe]:
-    """One for each model that has a stand-in at the channel."""
+    """One for each model that has a stand-in at the channel, and one that a client's key can't choose it."""
     entries = settings.channel_models.models
     if not settings.channel.enabled or not settings.channel_models.fallback.enabled:
         return []
     twins = {entry.in_cluster or entry.model_name for entry in entries}
-    return [_probe(model) for model in settings.models if model.name in twins]
+    bridged = [model for model in settings.models if model.name in twins]
+    clients = [key for key in settings.keys.keys if key.purpose == "client"]
+    separation = [_separation(bridged[0], clients[0])] if bridged and clients else []
+    return [*(_probe(model) for model in bridged), *separation]
 
 
 def _probe(model: ModelSettings) -> Probe:
@@ -42,4 +47,31 @@ def _probe(model: ModelSettings) -> Probe:
 
     return Probe(
         name=f"fallback:{model.name}", proves="the channel answers where the cluster has no engine", check=check
+    )
+
+
+def _separation(model: ModelSettings, key: KeySettings) -> Probe:
+    async def check(stack: LiveStack) -> Outcome:
+        try:
+            value = await read_key(stack.settings, key.id, stack.engines.cluster if stack.engines else None)
+        except PermanentError as error:
+            return skipped(error.cause, f"run where key {key.id} can be read")
+        gateway = stack.gateway.with_key(value)
+        body = chat_body(model.name, "Say a word.", max_tokens=1)
+        answer = await gateway.send("POST", CHAT, headers=gateway.authorization() | WISH, json=body)
+        if answer.status != 200:
+            raise from_status(answer.status, answer.message(), f"{model.name} with key {key.id}")
+        served_by = answer.headers.get(SERVED_BY, "nobody")
+        if not served_by.startswith("cluster/"):
+            return failed(
+                f"key {key.id} of purpose client chose its target, and was answered by {served_by}",
+                "the purposes of keys are not in force at the gateway: run pulumi up",
+                0,
+                "answers by the cluster",
+                1,
+            )
+        return passed(1, "answers by the cluster", 1)
+
+    return Probe(
+        name="key-separation", proves="a client's key can't use what is reserved to the smoke key", check=check
     )

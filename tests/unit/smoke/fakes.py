@@ -119,10 +119,12 @@ class FakeStack(Channel):
         super().__init__(plan)
         self.cluster = cluster
         self.fallback = True
+        self.heed_all = False
 
     async def _chat(self, request: Request) -> Response:
         response = await super()._chat(request)
-        outside = self.fallback and request.headers.get("moonstack-target") == "fallback"
+        smoke_key = "dev-client" not in self.requests or self.heed_all
+        outside = self.fallback and smoke_key and request.headers.get("moonstack-target") == "fallback"
         response.headers["x-moonstack-served-by"] = f"{'channel' if outside else 'cluster'}/{MODEL}"
         return response
 

@@ -1,13 +1,17 @@
 """Probes of quota, cluster, channel and throughput: green on a sound stack, red on their fault."""
 
 import json
+import secrets
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from components.envoy.plan import public_models
 from rules import labels
+from settings.key_values.local import LocalKeys
+from smoke.channel.plan import KeyPlan
 from smoke.cluster import Reply
 from smoke.engines import Engines
 from smoke.probe import LiveStack
@@ -166,6 +170,21 @@ async def test_the_channel_must_answer_where_the_cluster_can_not(
     stack.fallback = works
     result = await one(fallback, replace(live, settings=with_twin()), f"fallback:{MODEL}")
     assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(("heed_all", "verdict"), [(False, "pass"), (True, "fail")])
+async def test_a_client_can_not_choose_its_target(live: LiveStack, stack: FakeStack, heed_all: bool, verdict: str):
+    value = "sk-" + secrets.token_hex(24)
+    LocalKeys().put("dev-client", "current", value)
+    client = KeyPlan(id="dev-client", value=SecretStr(value))
+    stack.plan = stack.plan.model_copy(update={"keys": (*stack.plan.keys, client)})
+    stack.heed_all = heed_all
+    assert (await one(fallback, replace(live, settings=with_twin()), "key-separation")).verdict == verdict
+
+
+async def test_without_the_clients_key_separation_is_skipped(live: LiveStack):
+    blind = replace(live, settings=with_twin(), engines=None)
+    assert (await one(fallback, blind, "key-separation")).verdict == "skip"
 
 
 def test_a_model_without_a_stand_in_has_no_fallback_to_prove():
