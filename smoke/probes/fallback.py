@@ -22,7 +22,7 @@ def probes(settings: Settings) -> list[Probe]:
         return []
     twins = {entry.in_cluster or entry.model_name for entry in entries}
     bridged = [model for model in settings.models if model.name in twins]
-    clients = [key for key in settings.keys.keys if key.purpose == "client"]
+    clients = [key for key in settings.keys.keys if key.purpose == "client" and key.channel_key is None]
     separation = [_separation(bridged[0], clients[0])] if bridged and clients else []
     return [*(_probe(model) for model in bridged), *separation]
 
