@@ -66,8 +66,11 @@ async def test_a_stale_sample_is_left_out():
 async def test_a_pod_that_took_the_name_of_another_starts_without_a_value():
     served = Api()
     served.scrape(served.add("a", app="x"), 3)
-    served.pods.set(Pod("a", "another-uid", "127.0.0.1", ready=True))
+    other = Pod("a", "another-uid", "127.0.0.1", ready=True)
+    served.pods.set(other)
     assert await served.values("inference_queue_depth", "app=x") == {}
+    served.scrape(other, 4)
+    assert await served.values("inference_queue_depth", "app=x") == {"a": "4000m"}
 
 
 async def test_an_engine_that_claims_a_queue_while_nothing_runs_is_not_believed_for_long():
