@@ -12,6 +12,7 @@ from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
 from components.elasticity import elasticity
 from components.engine_launch import store_protocols
+from components.envoy.files import config_digest
 from components.gateway import Gateway, GatewayArgs, local_certificate
 from components.key_agent import KeyAgent
 from components.key_source import key_versions
@@ -42,7 +43,7 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
 
     namespace = Namespace(context.namespace, pod_security_level(plans), context)
     context = replace(context, namespace_object=namespace.resources.namespace)
-    keys = ApiKeys("keys", ApiKeysArgs(keys=settings.keys.keys, versions=versions, agent=settings.keys.agent), context)
+    keys = ApiKeys("keys", ApiKeysArgs.of(settings, versions), context)
     if settings.keys.agent:
         KeyAgent("key-agent", keys.agent_config, context, pulumi.ResourceOptions(depends_on=[keys]))
     pools = [NodePool(pool.name, pool, context) for pool in settings.node_pools]
@@ -67,7 +68,7 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
     if settings.smoke.gate:
         args = SmokeGateArgs(
             release=release,
-            prove=partial(prove, settings, stack),
+            prove=partial(prove, settings, stack, config_digest(settings)),
             after=[gateway, boundary, *models, *scaled],
             skip=settings.smoke_skip,
             nonce=settings.smoke.nonce,

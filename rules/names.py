@@ -18,6 +18,8 @@ ROLES: Final = (PREFILL, DECODE, SERVE)
 GATEWAY: Final = "gateway"
 GATEWAY_PUBLIC: Final = "gateway-public"
 GATEWAY_CONFIG: Final = "gateway-envoy"
+CONFIG_HEADER: Final = "x-moonstack-config"
+"""In every answer of the gateway: the digest of the configuration that it has taken up."""
 SERVICE_CONFIG: Final = "gateway-service-config"
 CLIENT_KEYS: Final = "gateway-client-keys"
 CHANNEL_KEYS: Final = "gateway-channel-keys"

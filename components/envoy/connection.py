@@ -56,13 +56,14 @@ def behind_internal(prefix: str, http_filters: list[Json], route_config: Json, *
 
 
 def operations(prefix: str, http_filters: list[Json], routes: list[Json]) -> Json:
-    """Health, metrics and drain: fixed routes, nothing else. A draining Envoy would keep each answered connection for 5 s."""
+    """Health, metrics and drain: fixed routes, nothing else. A draining Envoy would keep each answered connection for 6 s."""
     return _manager(
         prefix,
         http_filters=[*http_filters, ROUTER],
         route_config={"name": prefix, "virtual_hosts": [{"name": prefix, "domains": ["*"], "routes": routes}]},
         request_headers_timeout="5s",
         drain_timeout="0.1s",
+        delayed_close_timeout="0.1s",
         normalize_path=True,
     )
 

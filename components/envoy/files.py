@@ -7,13 +7,15 @@ import yaml
 
 from components.envoy import bootstrap, channel, limits, listeners, moe, plan, routes, wishes
 from components.envoy.clusters import hops, routers
-from components.envoy.schema import Json, Pod
+from components.envoy.schema import Json, Pod, response_header
 from rules.digest import short
 from rules.envoy_keys import FILTER, FILTER_TYPE
+from rules.names import CONFIG_HEADER
 from settings.settings import Settings
 
 BOOTSTRAP: Final = "bootstrap.yaml"
 LISTENERS: Final = "listeners.yaml"
+ROUTES: Final = "routes.yaml"
 _RESTARTS: Final = (BOOTSTRAP, LISTENERS)
 """Files whose change needs new pods; all others are taken up by running ones."""
 
@@ -21,21 +23,32 @@ _RESTARTS: Final = (BOOTSTRAP, LISTENERS)
 def gateway_files(settings: Settings, pod: Pod | None = None) -> dict[str, str]:
     """File name → YAML text of the gateway's ConfigMap. No key is in it."""
     where = pod or Pod()
+    resources = _resources(settings, where)
+    resources[ROUTES][0]["response_headers_to_add"] = [response_header(CONFIG_HEADER, config_digest(settings, where))]
+    return {
+        BOOTSTRAP: _text(bootstrap.dynamic(settings, where)),
+        **{name: _text({"resources": items}) for name, items in resources.items()},
+    }
+
+
+def config_digest(settings: Settings, pod: Pod | None = None) -> str:
+    """What a gateway says in every answer once it has taken up all files of these settings."""
+    return short(_resources(settings, pod or Pod()))
+
+
+def _resources(settings: Settings, where: Pod) -> dict[str, list[Json]]:
     models = plan.public_models(settings)
     resources: dict[str, list[Json]] = {
         LISTENERS: [_as("config.listener.v3.Listener", item) for item in listeners.listeners(settings, where)],
         "clusters.yaml": [_as("config.cluster.v3.Cluster", item) for item in _clusters(settings, where, models)],
-        "routes.yaml": [_routes(settings, models)],
+        ROUTES: [_routes(settings, models)],
         "limits.yaml": [limits.client_limits(settings)],
     }
     if settings.gateway.tls.source != "none":
         resources[listeners.CERTIFICATE_FILE] = [listeners.certificate(where)]
     if settings.channel.enabled:
         resources |= {channel.key_file(key): [channel.key_secret(key, where)] for key in channel.keys_in_use(settings)}
-    return {
-        BOOTSTRAP: _text(bootstrap.dynamic(settings, where)),
-        **{name: _text({"resources": items}) for name, items in resources.items()},
-    }
+    return resources
 
 
 def restart_digest(files: dict[str, str]) -> str:

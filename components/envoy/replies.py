@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from components.envoy.schema import Json, extension
+from components.envoy.schema import Json, extension, response_header
 
 INVALID: Final = "invalid_request_error"
 _NOT_WORDED: Final = {
@@ -25,12 +25,7 @@ def direct(status: int, body: str) -> Json:
     """What a route answers without any upstream: the action and the content type."""
     return {
         "direct_response": {"status": status, "body": {"inline_string": body}},
-        "response_headers_to_add": [
-            {
-                "header": {"key": "content-type", "value": "application/json"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        ],
+        "response_headers_to_add": [response_header("content-type", "application/json")],
     }
 
 

@@ -14,6 +14,7 @@ from components.envoy.schema import (
     STREAM_HEADER,
     Json,
     milliseconds,
+    response_header,
     seconds,
     typed,
 )
@@ -100,12 +101,7 @@ def _route(paths: Sequence[str], name: str, stream: bool, answer: Json) -> Json:
     return {
         "match": {**_paths(paths), "headers": [_method("POST"), *matchers]},
         "metadata": {"filter_metadata": {METADATA: {"model": name}}},
-        "response_headers_to_add": [
-            {
-                "header": {"key": SERVED_BY_HEADER, "value": f"%UPSTREAM_METADATA({METADATA}:served_by)%"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        ],
+        "response_headers_to_add": [response_header(SERVED_BY_HEADER, f"%UPSTREAM_METADATA({METADATA}:served_by)%")],
         **answer,
     }
 

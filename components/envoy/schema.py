@@ -72,3 +72,8 @@ def from_file(folder: str, name: str) -> Json:
         "resource_api_version": "V3",
         "path_config_source": {"path": f"{folder}/{name}", "watched_directory": {"path": folder}},
     }
+
+
+def response_header(name: str, value: str) -> Json:
+    """An entry of `response_headers_to_add` that replaces what the upstream said."""
+    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}

@@ -153,6 +153,7 @@ def _kubelet_configuration(layout: Layout, machine: int) -> dict[str, object]:
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
+        "syncFrequency": "5s",  # changed ConfigMaps and Secrets reach pods in seconds, not in a minute
         "localStorageCapacityIsolation": False,
         "oomScoreAdj": 0,
         "systemReserved": {"memory": str(reserved)},

@@ -5,10 +5,11 @@ import tomllib
 from typing import Any
 
 import pytest
+import yaml
 
 from bench.simulated.gateway import fake_key
 from components.context import Context
-from components.envoy.files import gateway_files, restart_digest
+from components.envoy.files import config_digest, gateway_files, restart_digest
 from components.envoy.service_config import service_files
 from components.exposure import exposure, internal_service
 from components.gateway import Gateway, GatewayArgs, deployment
@@ -208,3 +209,12 @@ def test_the_configuration_map_stays_far_below_the_limit_of_one_mebibyte():
     found = declared(stack(channel={}))
     data = of(found, "ConfigMap", names.GATEWAY_CONFIG)["data"]
     assert sum(len(text) for text in data.values()) < 512 * 1024
+
+
+def test_every_answer_tells_which_configuration_is_served_and_any_change_is_another():
+    settings = stack()
+    route_table = yaml.safe_load(gateway_files(settings)["routes.yaml"])["resources"][0]
+    header = route_table["response_headers_to_add"][0]["header"]
+    assert header == {"key": names.CONFIG_HEADER, "value": config_digest(settings)}
+    renamed = settings.model_copy(update={"models": (settings.models[0].model_copy(update={"name": "other"}),)})
+    assert config_digest(renamed) != config_digest(settings)

@@ -1,16 +1,21 @@
 """The gate's message, and the reports that it reads and leaves."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rules import names
+from rules.names import CONFIG_HEADER
 from smoke import archive, gate
 from smoke.cluster import Reply
 from smoke.errors import TemporaryError
 from smoke.report import ProbeResult, Report
+from smoke.settle import settle
 from tests.unit.smoke.fakes import dev_settings
 
 
@@ -96,7 +101,42 @@ async def test_the_gate_passes_exactly_when_smoke_does(monkeypatch: pytest.Monke
     async def connect(settings: Any) -> Any:
         raise TemporaryError("no cluster", "start it")
 
+    @asynccontextmanager
+    async def live(settings: Any, stack: str) -> AsyncIterator[Any]:
+        yield SimpleNamespace(gateway=Gateways(["c1"] * 3))
+
     monkeypatch.setattr("smoke.suite.run", run)
+    monkeypatch.setattr("smoke.suite.live_stack", live)
     monkeypatch.setattr("smoke.cluster.Cluster.connect", connect)
-    proof = await gate.prove(dev_settings(), "dev", "r1")
+    proof = await gate.prove(dev_settings(), "dev", "c1", "r1")
     assert proof.passed is passed
+
+
+class Gateways:
+    """Pods behind one address: each request meets the next of the given configurations; the last one stays."""
+
+    def __init__(self, served: list[str]) -> None:
+        self.served = served
+        self.asked = 0
+
+    def authorization(self) -> dict[str, str]:
+        return {}
+
+    async def send(self, *_: Any, headers: dict[str, str]) -> Any:
+        assert headers["Connection"] == "close"
+        found = self.served[min(self.asked, len(self.served) - 1)]
+        self.asked += 1
+        return SimpleNamespace(headers={CONFIG_HEADER: found})
+
+
+async def test_the_gate_waits_until_no_gateway_serves_the_old_configuration(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("smoke.settle.PAUSE_SECONDS", 0)
+    gateways = Gateways(["new", "old", "new", "new", "old", "new", "new", "new"])
+    await settle(dev_settings(), gateways, "new")  # type: ignore[arg-type]
+    assert gateways.asked == 8
+
+
+async def test_a_gateway_that_never_takes_the_configuration_up_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("smoke.settle.PAUSE_SECONDS", 0)
+    with pytest.raises(TemporaryError, match="still serve another configuration"):
+        await settle(dev_settings(), Gateways(["old"]), "new", patience=0)  # type: ignore[arg-type]
