@@ -17,11 +17,14 @@ class ClusterSettings(Group):
     """The cluster that the stack is applied to."""
 
     namespace: DnsLabel = "moonstack"
+    """The stack's namespace; Moonstack declares it."""
     kubeconfig: str | None = None
     """`local` for the local cluster, a path, or empty for the ambient kubeconfig (KUBECONFIG, then ~/.kube/config)."""
     context: str | None = None
+    """Context of the kubeconfig; its current one when not given."""
     identifier: str = Field(min_length=1)
     """Identity of the cluster: a new kubeconfig for the same identifier replaces nothing (pulumi-kubernetes#4019)."""
     images: Literal["local"] | dict[str, ImageRef] = "local"
     """`local` for the images built by `make up`, or a reference for each of the image names."""
     image_pull_secret: str | None = None
+    """A Secret of the namespace by which every pod pulls its images."""

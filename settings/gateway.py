@@ -17,13 +17,16 @@ class TlsSettings(Group):
     """none: only for exposure internal; localCa: the local cluster's CA signs it; secret: a Secret of type kubernetes.io/tls,
     given or kept by cert-manager."""
     secret_name: str = "gateway-tls"
+    """The Secret, for source secret."""
     hosts: tuple[str, ...] = ("localhost",)
+    """Names and addresses of the certificate, for source localCa."""
 
 
 class LoadBalancerSettings(Group):
     """Exposure loadBalancer: a Service of that type, with the annotations that the cloud's controller reads."""
 
     kind: Literal["eksNlb", "cceElb", "plain"] = "plain"
+    """Whose annotations are written: AWS's NLB, Huawei Cloud's ELB, or none."""
     internal: bool = True
     """Whether the load balancer has an address inside the network only."""
     annotations: dict[str, str] = Field(default_factory=dict)
@@ -51,8 +54,11 @@ class InboundLimits(Group):
     address_qps: int = Field(default=1000, ge=1)
     """Requests a second from one address, counted before the key is looked at."""
     address_burst: int = Field(default=2000, ge=1)
+    """Requests that one address may send at once."""
     header_kilobytes: int = Field(default=32, ge=8, le=512)
+    """All headers of a request together."""
     header_count: int = Field(default=64, ge=16, le=1000)
+    """Headers of a request."""
     header_seconds: int = Field(default=10, ge=1)
     """A client that takes longer to send its headers is cut off."""
     connections: int = Field(default=10_000, ge=16)
@@ -65,6 +71,7 @@ class GatewaySettings(Group):
     replicas: int = Field(default=2, ge=1, le=1000)
     """Used where no scaler owns the gateway."""
     http_port: Port = ports.GATEWAY_HTTP
+    """The pods' data port."""
     grpc_port: Port = ports.GATEWAY_GRPC
     """HTTP/2 in clear text, inside the cluster only."""
     max_concurrent_streams: int = Field(default=4096, ge=1)
@@ -72,6 +79,7 @@ class GatewaySettings(Group):
     stream_timeout_seconds: int = Field(default=30, ge=1)
     """A request must have arrived in full by then; a client that stops reading its answer is cut off after it."""
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
+    """Largest request body; larger ones are answered with 413."""
     first_byte_seconds: int = Field(default=30, ge=1)
     """Silence of a streamed answer from the cluster after which the next target is tried (or the stream is cut)."""
     client_idle_seconds: int = Field(default=75, ge=5)
@@ -81,12 +89,20 @@ class GatewaySettings(Group):
     cache_isolation: Literal["shared", "perKey"] = "shared"
     """perKey: keys share no KV cache (`cache_salt`), so that timing tells a tenant nothing of another's prompts."""
     limits: InboundLimits = InboundLimits()
+    """What one client may send."""
     exposure: Exposure = "internal"
+    """How the outside reaches the gateway; internal: not at all."""
     node_port: int | None = Field(default=None, ge=30000, le=32767)
+    """The port, for exposure nodePort."""
     load_balancer: LoadBalancerSettings = LoadBalancerSettings()
+    """For exposure loadBalancer."""
     route: RouteSettings = RouteSettings()
+    """For exposures gatewayApi and ingress."""
     tls: TlsSettings = TlsSettings()
+    """The certificate."""
     cpu: Quantity = "500m"
+    """CPU that a pod requests."""
     memory: Quantity = "512Mi"
+    """Memory that a pod requests, and its limit."""
     kthena_router: str = "kthena-router.kthena-system.svc.cluster.local:80"
     """host:port of Kthena's router, for models with backend kthena."""

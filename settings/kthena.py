@@ -12,6 +12,7 @@ class KthenaSettings(Group):
     """Kthena is a prerequisite of backend kthena: checked, never installed."""
 
     release: Release = "0.4"
+    """The cluster's Kthena release: fields and kinds differ."""
     scheduler: Literal["volcano", "default-scheduler"] = "volcano"
     """Without Volcano, pods that name it stay Pending."""
     gang: bool = True
@@ -25,7 +26,9 @@ class KthenaSettings(Group):
     timeout_seconds: int = Field(default=300, ge=1, le=86_400)
     """trafficPolicy.timeout; 0.4 stores and ignores it."""
     retry_attempts: int = Field(default=3, ge=0, le=10)
+    """trafficPolicy.retry.attempts; 0.4 stores and ignores it."""
     retry_interval_ms: int = Field(default=150, ge=1)
+    """trafficPolicy.retry.retryInterval; 0.4 stores and ignores it."""
 
     @model_validator(mode="after")
     def _gangs_need_volcano(self) -> "KthenaSettings":
@@ -40,15 +43,20 @@ class RouteTarget(Group):
     """Another model of backend kthena that takes a share of this model's requests."""
 
     model: ModelName
+    """Its name in `models`."""
     weight: int = Field(default=100, ge=0, le=100)
+    """Its share."""
 
 
 class RouteRateLimit(Group):
     """Tokens per unit that Kthena's router lets through for this model; its counts are estimates."""
 
     input_tokens: int | None = Field(default=None, ge=1)
+    """Prompt tokens a unit."""
     output_tokens: int | None = Field(default=None, ge=1)
+    """Answer tokens a unit."""
     unit: Literal["second", "minute", "hour", "day", "month"] = "minute"
+    """The unit of time."""
 
     @model_validator(mode="after")
     def _limits_something(self) -> "RouteRateLimit":
@@ -63,4 +71,6 @@ class RouteSettings(Group):
     weight: int = Field(default=100, ge=0, le=100)
     """The model's own share."""
     targets: tuple[RouteTarget, ...] = Field(default=(), max_length=15)
+    """Models that take shares beside it, such as a canary."""
     rate_limit: RouteRateLimit | None = None
+    """Tokens that the router lets through."""

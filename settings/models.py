@@ -22,52 +22,76 @@ class EngineSettings(Group):
     version: str | None = None
     """vLLM's version in the engine image, part of the KV identity; that of rules/versions.py for the chip when not given."""
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
+    """The number format of weights and KV, part of the KV identity."""
     quantization: str | None = None
+    """vLLM's name of the quantisation, part of the KV identity."""
     block_size: int = Field(default=16, ge=1, le=256)
+    """Tokens of a KV block, part of the KV identity."""
     max_model_len: int = Field(default=32_768, ge=256)
+    """Tokens of prompt and answer together, at most."""
     max_num_seqs: int = Field(default=256, ge=1)
+    """Requests in a pod's batch, at most."""
     hash_seed: int = Field(default=0, ge=0)
+    """Seed of the block hashes (PYTHONHASHSEED): sharers of a store must agree on it."""
     extra_args: tuple[str, ...] = ()
+    """More flags of the engine; those that settings already say are refused."""
 
 
 class RoleSettings(Group):
     """One role of a model on one pool."""
 
     pool: DnsLabel
+    """Name of the node pool."""
     replicas: int = Field(ge=0, le=10_000)
+    """Engines (pods, or with backend kthena per group); where a scaler owns them, only what to start with."""
     chips: int = Field(ge=0, le=64)
     """Chips a pod (tensor parallel size, times `nodes`, unless given)."""
     nodes: int = Field(default=1, ge=1, le=16)
     """Pods that form one engine together, for models larger than a node; backend kthena only."""
     tensor_parallel: int | None = Field(default=None, ge=1)
+    """Chips that one engine splits a layer over; `chips` times `nodes` when not given."""
     cpu: Quantity = "4"
+    """CPU that the pod requests."""
     memory: Quantity = "32Gi"
+    """Memory that the pod requests."""
     memory_limit: Quantity | None = None
     """Memory at which the pod is ended; `memory`, which it reserves, when not given."""
 
 
-Placements = Annotated[tuple[RoleSettings, ...], BeforeValidator(_one_or_many)]
+Placements = Annotated[
+    tuple[RoleSettings, ...],
+    BeforeValidator(_one_or_many, json_schema_input_type=RoleSettings | tuple[RoleSettings, ...]),
+]
 
 
 class RouterSettings(Group):
     """The vllm-routers of a model (backend native)."""
 
     replicas: int = Field(default=2, ge=1)
+    """Router pods."""
     policy: Literal["cache_aware", "round_robin", "power_of_two", "random"] = "cache_aware"
+    """How a router chooses an engine."""
 
 
 class ModelSettings(Group):
     """One model served in the cluster."""
 
     name: ModelName
+    """The public name that callers send as `model`."""
     shape: Literal["pd", "aggregated"] = "pd"
+    """pd: prefill and decode apart; aggregated: engines that do both."""
     backend: Literal["native", "kthena"] = "native"
+    """native: Deployments and vllm-router; kthena: ModelServing, ModelServer and ModelRoute."""
     weights: WeightsSettings
     engine: EngineSettings = EngineSettings()
     connector: Connector = "mooncake-store"
+    """How KV moves from prefill to decode; which ones a chip and a router can is in docs/serving.md."""
     prefill: Placements = ()
+    """Where prompts are computed: one placement, or a list over several pools."""
     decode: Placements = ()
+    """Where answers are generated: one placement, or a list."""
     serve: Placements = ()
+    """Shape aggregated: where the engines run, one placement or a list."""
     groups: int = Field(default=1, ge=1, le=1000)
     """Kthena's serving groups: each holds the replicas of every role, and KV moves within a group only."""
     kv_port: Port | None = None
@@ -80,6 +104,7 @@ class ModelSettings(Group):
     """Keep the engine's image on every node of the model's pools (10 GB packed), so that a new pod starts without the pull."""
     router: RouterSettings = RouterSettings()
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
+    """How long an answer may take: timeouts, grace periods and drains follow from it."""
 
     @model_validator(mode="after")
     def _roles_fit_the_shape(self) -> "ModelSettings":

@@ -3,7 +3,7 @@
 from ipaddress import ip_network
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from rules.network_policy import EVERYWHERE
 from settings.base import DnsLabel, Group
@@ -16,13 +16,14 @@ def _cidr(value: str) -> str:
         raise ValueError(f"is not a CIDR ({error}); write for example 10.0.0.0/24") from None
 
 
-Cidr = Annotated[str, AfterValidator(_cidr)]
+Cidr = Annotated[str, AfterValidator(_cidr), Field(json_schema_extra={"format": "CIDR"})]
 
 
 class NetworkSettings(Group):
     """NetworkPolicies from the flow graph (rules/flow.py)."""
 
     enabled: bool = True
+    """Whether NetworkPolicies are declared."""
     clients: tuple[Cidr, ...] = (EVERYWHERE,)
     """Who may connect to the gateway."""
     api_server: tuple[Cidr, ...] = ()
@@ -34,6 +35,8 @@ class NetworkSettings(Group):
     weights: tuple[Cidr, ...] = ()
     """Object store or hub; empty: everywhere but private ranges."""
     etcd: tuple[Cidr, ...] = ()
+    """An etcd outside of the cluster that the store may reach."""
     monitoring_namespace: DnsLabel = "monitoring"
     """Prometheus scrapes from here."""
     kthena_namespace: DnsLabel = "kthena-system"
+    """Kthena's router and controllers are here."""

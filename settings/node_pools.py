@@ -13,8 +13,11 @@ class Toleration(Group):
     """A taint that the pool's nodes carry (set by the node group, NFD or Karpenter) and our pods tolerate."""
 
     key: str
+    """The taint's key."""
     value: str | None = None
+    """The taint's value; any when not given."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """The taint's effect."""
 
     def toleration(self) -> dict[str, str]:
         """As a pod tolerates it; without a value, whatever value the taint has."""
@@ -30,14 +33,18 @@ class NodeClassRef(Group):
     """Karpenter's node class of the cloud, which says what machines it may start."""
 
     group: str = Field(min_length=1)
+    """API group of the node class."""
     kind: str = Field(min_length=1)
+    """Its kind, such as EC2NodeClass."""
     name: DnsLabel
+    """Its name."""
 
 
 class NodePoolSettings(Group):
     """One pool of equal nodes."""
 
     name: DnsLabel
+    """The pool's name, which placements give as `pool`; also the node label `moonstack.dev/pool`."""
     mode: Literal["existing", "labels", "karpenter"] = "existing"
     """existing: verify and write nothing; labels: write our own labels on `nodes`; karpenter: declare a Karpenter NodePool."""
     chip: str
@@ -45,12 +52,17 @@ class NodePoolSettings(Group):
     driver_stack: str
     """The driver stack whose resource name and labels the nodes use (rules/chips)."""
     arch: Arch
+    """The architecture of all nodes; every pod on the pool pins it."""
     nodes: tuple[str, ...] = ()
     """Names of the nodes, for mode labels."""
     count: int = Field(default=1, ge=1, le=10_000)
+    """Number of nodes, where `nodes` names none."""
     chips_per_node: int = Field(ge=0, le=64)
+    """Chips that a node advertises."""
     cpu: Quantity = "8"
+    """What a node has for pods."""
     memory: Quantity = "64Gi"
+    """What a node has for pods."""
     pool_label: str = "high-memory"
     """Value of the node label `gpu.pool`."""
     nvlink: bool = False
@@ -60,6 +72,7 @@ class NodePoolSettings(Group):
     topology_key: str | None = None
     """Node label that groups nodes which are near each other; a PD group is kept within one value."""
     tolerations: tuple[Toleration, ...] = ()
+    """Taints of the nodes that our pods tolerate; Moonstack never writes taints."""
     cost_per_chip_hour: float | None = Field(default=None, ge=0)
     """Yuan a chip and hour; the chip profile's figure when not given."""
 

@@ -36,10 +36,15 @@ class Settings(Group):
     """One stack's configuration: each field is one key of the namespace `moonstack:`."""
 
     environment: Environment
+    """What the stack is for: it decides how strict the checks are."""
     cluster: ClusterSettings
+    """Where the stack runs: cluster, namespace, images."""
     cluster_scope: ClusterScope = "own"
+    """Whether this stack owns the cluster-scoped objects (APIService, PriorityClass, admission policy) or uses another's."""
     node_pools: tuple[NodePoolSettings, ...]
+    """Which nodes with which chips, a list."""
     models: tuple[ModelSettings, ...]
+    """What is served, a list."""
     kv_store: KvStoreSettings = KvStoreSettings()
     kthena: KthenaSettings = KthenaSettings()
     gateway: GatewaySettings = GatewaySettings()

@@ -14,18 +14,24 @@ class PulseSettings(Group):
     """The pulse of B9: 5 → 50 → 5 users, in stages of 30, 10, 60 and 30 seconds."""
 
     low_users: int = Field(default=5, ge=1)
+    """Users before and after."""
     high_users: int = Field(default=50, ge=1)
+    """Users at the height."""
     stage_seconds: tuple[PositiveFloat, PositiveFloat, PositiveFloat, PositiveFloat] = (30, 10, 60, 30)
     """Steady at the low number, ramp, steady at the high number, low again."""
     prompt_words: int = Field(default=60, ge=1)
+    """Length of a prompt."""
     max_tokens: int = Field(default=32, ge=1)
+    """Length of an answer, at most."""
 
 
 class DrillSettings(Group):
     """The load under which drills run: few users with long streams."""
 
     users: int = Field(default=3, ge=1)
+    """Users at the same time."""
     max_tokens: int = Field(default=64, ge=1)
+    """Length of a stream, at most."""
     settle_seconds: PositiveFloat = 5
     """Load before the disturbance, and after its end."""
     slow_seconds: PositiveFloat = 15
@@ -36,9 +42,11 @@ class SmokeSettings(Group):
     """The safe probes that decide whether a deployment counts as done."""
 
     gate: bool = True
+    """Whether a deployment is proven before it counts as done."""
     nonce: str = ""
     """Any new text makes the gate run again on an unchanged stack."""
     via: Way = "endpoint"
+    """The way of requests; endpoint: the public path, port-forward: by the API server, job: from a pod inside."""
     endpoint: AnyHttpUrl | None = None
     """Public base URL of the gateway, for via endpoint."""
     deadline_seconds: int = Field(default=60, ge=5, le=3600)
@@ -54,4 +62,6 @@ class SmokeSettings(Group):
     golden_logprob_gap: float = Field(default=0.05, ge=0)
     """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""
     pulse: PulseSettings = PulseSettings()
+    """The load of `python -m smoke pulse`."""
     drills: DrillSettings = DrillSettings()
+    """The load of `python -m smoke drill`."""

@@ -12,10 +12,13 @@ class WarmPoolSettings(Group):
     enabled: bool = False
     """Off unless wanted: the pods hold their chips day and night."""
     roles: tuple[Role, ...] = ("prefill", "decode", "serve")
+    """Roles that have warm pods."""
     replicas: int = Field(default=2, ge=1)
     """To start with, for each role and pool."""
     min_replicas: int = Field(default=1, ge=1)
+    """What the weekly review may shrink it to."""
     max_replicas: int = Field(default=4, ge=1)
+    """What the weekly review may grow it to."""
     review_activations: int = Field(default=3, ge=0)
     """Fewer activations in a week shrink the pool to its minimum (B6)."""
     calm_seconds: int = Field(default=60, ge=1)

@@ -28,6 +28,7 @@ class WeightsCache(Group):
     """A folder of each node that keeps fetched weights; it must be writable by user 65532."""
 
     path: str = Field(default="/var/lib/moonstack/weights", pattern=r"^/[^\s]+$")
+    """Folder on the node."""
     limit: Quantity
     """The least recently used models that no pod holds are evicted before the folder passes this."""
 
@@ -36,9 +37,11 @@ class WeightsSettings(Group):
     """A model's weights at one pinned revision."""
 
     source: Literal["hostPath", "pvc", "s3", "hub", "modelscope", "image", "development"]
+    """Where the weights are; development: made by `make up`, for the local cluster."""
     location: str = Field(min_length=1)
     """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub, modelscope: repository; image: reference; development: name."""
     revision: Revision
+    """The pinned revision, 12 to 64 hex digits; `local` with source development alone."""
     size: Quantity
     """Bytes of the weights on disk; the startup probe's budget and the cache's room follow from it."""
     load_bandwidth: Quantity | None = None
