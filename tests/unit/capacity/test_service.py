@@ -161,6 +161,12 @@ async def test_a_hanging_engine_loses_its_sample_and_holds_up_nobody(tmp_path: P
         before = one.engines["s1"].asked
         await asyncio.sleep(1)
         assert one.engines["s1"].asked - before >= 4
+        one.engines["s2"].hang = False
+
+        async def both() -> bool:
+            return set(await one.values()) == {"s1", "s2"}
+
+        await until(both)
 
 
 async def test_an_engine_that_lies_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
