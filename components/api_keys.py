@@ -10,11 +10,14 @@ import pulumi
 
 from capacity.keys.config import AgentConfig
 from components.context import Context
+from components.external_keys import EVERY_MINUTE, ONCE, ExternalStore, external_secret
 from components.key_source import KeyVersion
 from components.objects import declare
 from rules import labels, names
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
+from settings.key_values import Stage
 from settings.keys import KeySettings
+from settings.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,14 @@ class ApiKeysArgs:
     now: datetime | None = None
     agent: bool = False
     """The key agent writes the list of client keys once it exists; the program only begins it."""
+    external: ExternalStore | None = None
+    """Where the External Secrets operator finds values; then none of them reaches a resource of this program."""
+
+    @classmethod
+    def of(cls, settings: Settings, versions: tuple[KeyVersion, ...]) -> "ApiKeysArgs":
+        """From the settings."""
+        keys = settings.keys
+        return cls(keys=keys.keys, versions=versions, agent=keys.agent, external=ExternalStore.of(settings))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +63,7 @@ class ApiKeys(pulumi.ComponentResource):
         self.facts = [_facts(_of(args.keys, version), version) for version in args.versions]
         super().__init__("moonstack:api_keys:ApiKeys", name, {"keys": self.facts}, opts)
         self._context = context
+        self._external = args.external
         versions = [(v.id, names.key_version(v.id, v.fingerprint)) for v in args.versions]
         self.agent_config = AgentConfig.of(context.namespace, args.keys, versions)
         now = args.now or datetime.now(UTC)
@@ -66,7 +78,7 @@ class ApiKeys(pulumi.ComponentResource):
         """Nothing mounts it: the key agent reads it by name, and a person finds the value there."""
         return self._create_secret(
             names.key_version(key.id, version.fingerprint),
-            {"value": version.value},
+            {"value": version},
             consumer=names.KEY_AGENT,
             immutable=True,
             labels={labels.KEY_ID: key.id, labels.PURPOSE: key.purpose, labels.KEY_STAGE: version.stage},
@@ -79,40 +91,54 @@ class ApiKeys(pulumi.ComponentResource):
         text = pulumi.Output.secret(pulumi.Output.all(*[version.value for version in versions])).apply(
             lambda values: client_keys_file(ClientKey(v.id, value) for v, value in zip(versions, values, strict=True))
         )
-        options = {"ignore_changes": ["data"]} if args.agent else {}
-        return self._create_secret(
-            names.CLIENT_KEYS, {FILE: text}, consumer=names.GATEWAY, options=options, labels={labels.PURPOSE: "client"}
-        )
+        metadata = self._metadata(names.CLIENT_KEYS, names.GATEWAY, labels={labels.PURPOSE: "client"})
+        files = {} if args.external else {FILE: text}
+        owned: dict[str, Any] = {"ignore_changes": ["data"]} if args.agent else {}
+        return self._declare(metadata, files, **owned)
 
     def _create_channel_keys(self, args: ApiKeysArgs) -> pulumi.CustomResource:
         outbound = {key.id for key in args.keys if key.outbound}
-        values = {v.id: v.value for v in args.versions if v.id in outbound and v.stage == "current"}
+        current = {v.id: v for v in args.versions if v.id in outbound and v.stage == "current"}
         return self._create_secret(
-            names.CHANNEL_KEYS, values, consumer=names.GATEWAY, labels={labels.PURPOSE: "channel"}
+            names.CHANNEL_KEYS, current, consumer=names.GATEWAY, labels={labels.PURPOSE: "channel"}
         )
 
     def _create_secret(
+        self, name: str, versions: Mapping[str, KeyVersion], *, consumer: str, immutable: bool = False, **more: Any
+    ) -> pulumi.CustomResource:
+        """A Secret with one file a version, by the program or by the External Secrets operator."""
+        metadata = self._metadata(name, consumer, **more)
+        if self._external and versions:
+            files: dict[str, tuple[str, Stage]] = {
+                file: (version.id, version.stage) for file, version in versions.items()
+            }
+            refresh = ONCE if immutable else EVERY_MINUTE
+            return declare(external_secret(self._external, metadata, files, refresh=refresh), self, self._context)
+        return self._declare(metadata, {file: version.value for file, version in versions.items()}, immutable=immutable)
+
+    def _declare(
         self,
-        name: str,
-        values: Mapping[str, pulumi.Output[str]],
+        metadata: Mapping[str, Any],
+        files: Mapping[str, pulumi.Output[str]],
         *,
-        consumer: str,
         immutable: bool = False,
-        options: Mapping[str, Any] | None = None,
-        **more: Any,
+        **options: Any,
     ) -> pulumi.CustomResource:
         """`data`, not `stringData`: a key that leaves stringData stays in the object (kubernetes/kubernetes#70281)."""
-        own = {labels.ENVIRONMENT: self._context.environment, labels.CONSUMER: consumer}
         manifest = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})}),
+            "metadata": metadata,
             "type": "Opaque",
             **({"immutable": True} if immutable else {}),
             # an empty `data` is dropped by the API server, and would be added by every update
-            **({"data": {file: value.apply(_base64) for file, value in values.items()}} if values else {}),
+            **({"data": {file: value.apply(_base64) for file, value in files.items()}} if files else {}),
         }
-        return declare(manifest, self, self._context, **(options or {}))
+        return declare(manifest, self, self._context, **options)
+
+    def _metadata(self, name: str, consumer: str, **more: Any) -> dict[str, Any]:
+        own = {labels.ENVIRONMENT: self._context.environment, labels.CONSUMER: consumer}
+        return self._context.metadata(name, "keys", **more | {"labels": own | more.get("labels", {})})
 
 
 def _of(keys: Iterable[KeySettings], version: KeyVersion) -> KeySettings:

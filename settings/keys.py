@@ -24,11 +24,15 @@ class KeySettings(Group):
     """One key's metadata; never its value."""
 
     id: DnsLabel
+    """The key's name: in Secrets, outputs, logs and metrics."""
     purpose: Purpose
+    """client, smoke: keys that we issue, for our callers and probes; debug, fallback, coding: keys of the channel."""
     owner: str = Field(min_length=1)
     """The application that holds the key."""
     qps: int | None = Field(default=None, ge=1)
+    """Requests a second and gateway pod; more are answered with 429."""
     tokens_per_day: int | None = Field(default=None, ge=1)
+    """Tokens until midnight UTC, over all gateway pods; then 429."""
     channel_key: DnsLabel | None = None
     """Client keys: the outbound key that pays for this client's requests at the channel; `channel.key` when not given.
 
@@ -49,6 +53,13 @@ class KeySettings(Group):
         return self.purpose in OUTBOUND
 
 
+class SecretStore(Group):
+    """A SecretStore of the External Secrets operator that reads the stack's Secrets Manager."""
+
+    name: DnsLabel
+    kind: Literal["SecretStore", "ClusterSecretStore"] = "SecretStore"
+
+
 class KeysSettings(Group):
     """All keys of the stack and where their values come from."""
 
@@ -61,4 +72,8 @@ class KeysSettings(Group):
     Without it both wait for the next deployment."""
     region: str | None = None
     """Secrets Manager: the AWS region; the ambient one when not given."""
+    delivery: Literal["pulumi", "external-secrets"] = "pulumi"
+    """external-secrets: the operator fetches values into the cluster, and none enters Pulumi's state; needs `store` and the agent."""
+    store: SecretStore | None = None
     keys: tuple[KeySettings, ...] = ()
+    """The keys."""

@@ -51,6 +51,23 @@ def local_keys_stay_in_dev(settings: "Settings") -> list[Problem]:
     return []
 
 
+def external_delivery_is_complete(settings: "Settings") -> list[Problem]:
+    """The operator reads Secrets Manager through a store, and only the key agent can then write the gateway's list."""
+    keys = settings.keys
+    if keys.delivery != "external-secrets":
+        return []
+    problems = []
+    if keys.source != "secretsManager":
+        problems.append(Problem("keys.source", keys.source, "external-secrets reads secretsManager", "use that source"))
+    if keys.store is None:
+        problems.append(
+            Problem("keys.store", None, "is required by external-secrets", "name the operator's SecretStore")
+        )
+    if not keys.agent:
+        problems.append(Problem("keys.agent", False, "external-secrets needs the key agent", "set it to true"))
+    return problems
+
+
 def no_key_has_expired(settings: "Settings") -> list[Problem]:
     """An expired key would be refused by whoever gets it; in prod every key must say when it ends."""
     problems = []
@@ -70,5 +87,6 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     ids_are_unique,
     the_channel_has_a_key,
     local_keys_stay_in_dev,
+    external_delivery_is_complete,
     no_key_has_expired,
 )

@@ -23,11 +23,16 @@ _LIST_PAGE: Final = 100
 _TIMEOUTS: Final = Config(connect_timeout=5, read_timeout=10, retries={"max_attempts": 3, "mode": "standard"})
 
 
+def secret_name(environment: str, prefix: str, key_id: str) -> str:
+    """The name of a key's secret: `<prefix><environment>/<id>`."""
+    return f"{prefix}{environment}/{key_id}"
+
+
 class SecretsManagerKeys:
     """Reads all keys of one environment; secrets are called `<prefix><environment>/<id>`."""
 
     def __init__(self, environment: str, prefix: str, region: str | None = None) -> None:
-        self._folder = f"{prefix}{environment}/"
+        self._folder = secret_name(environment, prefix, "")
         self._region = region
 
     def read(self, ids: Sequence[str]) -> Mapping[str, Versions]:

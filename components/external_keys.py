@@ -1,0 +1,72 @@
+"""Keys that the External Secrets operator brings into the cluster, so that no value enters Pulumi's state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from components.objects import Manifest
+from settings.key_values import Stage
+from settings.key_values.secrets_manager import LABELS, secret_name
+from settings.settings import Settings
+
+API: Final = "external-secrets.io/v1"
+ONCE: Final = "0"
+"""A version never changes: fetched once, so that a label that moves on doesn't change what stands under its fingerprint."""
+EVERY_MINUTE: Final = "1m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalStore:
+    """The operator's SecretStore of this stack, and what names secrets in Secrets Manager."""
+
+    name: str
+    kind: str
+    environment: str
+    prefix: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ExternalStore | None":
+        """The store, or None where the program delivers keys itself."""
+        keys = settings.keys
+        if keys.delivery != "external-secrets" or keys.store is None:
+            return None
+        return cls(
+            name=keys.store.name, kind=keys.store.kind, environment=settings.environment, prefix=keys.secrets_prefix
+        )
+
+
+def external_secret(
+    store: ExternalStore,
+    metadata: Mapping[str, Any],
+    files: Mapping[str, tuple[str, Stage]],
+    *,
+    refresh: str,
+) -> Manifest:
+    """An ExternalSecret whose Secret has the same name, labels and annotations; `files` maps file → key id and stage."""
+    once = refresh == ONCE
+    shown = {field: dict(metadata[field]) for field in ("labels", "annotations") if field in metadata}
+    return {
+        "apiVersion": API,
+        "kind": "ExternalSecret",
+        "metadata": dict(metadata)
+        | {"annotations": {**shown.get("annotations", {}), "pulumi.com/waitFor": "condition=Ready"}},
+        "spec": {
+            "refreshInterval": refresh,
+            "secretStoreRef": {"name": store.name, "kind": store.kind},
+            "target": {
+                "name": metadata["name"],
+                "immutable": once,
+                "template": {"type": "Opaque", "metadata": shown, "mergePolicy": "Merge"},
+            },
+            "data": [
+                {
+                    "secretKey": file,
+                    "remoteRef": {
+                        "key": secret_name(store.environment, store.prefix, key_id),
+                        "version": LABELS[stage],
+                    },
+                }
+                for file, (key_id, stage) in files.items()
+            ],
+        },
+    }

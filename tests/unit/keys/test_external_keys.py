@@ -1,0 +1,104 @@
+"""With external-secrets no key enters the program's resources; the operator is told where to find it."""
+
+import secrets
+
+import pulumi
+import pytest
+
+from components.api_keys import ApiKeys, ApiKeysArgs
+from components.external_keys import ExternalStore
+from components.key_source import KeyVersion
+from rules import labels, names
+from rules.fingerprint import fingerprint
+from settings.errors import SettingsError
+from settings.key_values import Stage
+from settings.settings import Settings
+from tests.unit.pulumi_engine import Registered, deploy, plain
+from tests.unit.test_settings import dev
+
+KEYS = {
+    "source": "secretsManager",
+    "region": "us-east-1",
+    "delivery": "external-secrets",
+    "store": {"name": "aws"},
+    "keys": [
+        {"id": "app", "purpose": "client", "owner": "shop"},
+        {"id": "channel", "purpose": "fallback", "owner": "gateway"},
+    ],
+}
+
+
+def stack(**keys) -> Settings:
+    return Settings.from_mapping(dev() | {"keys": KEYS | keys})
+
+
+def version(key_id: str, value: str, stage: Stage = "current") -> KeyVersion:
+    return KeyVersion(id=key_id, stage=stage, value=pulumi.Output.secret(value), fingerprint=fingerprint(value))
+
+
+@pytest.fixture
+def values() -> dict[str, str]:
+    return {name: "sk-" + secrets.token_hex(24) for name in ("app", "next", "channel")}
+
+
+@pytest.fixture
+def declared(values) -> dict[str, Registered]:
+    def program(context):
+        versions = (
+            version("app", values["app"]),
+            version("app", values["next"], "next"),
+            version("channel", values["channel"]),
+        )
+        ApiKeys("keys", ApiKeysArgs.of(stack(), versions), context)
+
+    return {one.name: one for one in deploy(program)}
+
+
+def test_no_value_is_in_any_input(declared, values):
+    seen = repr([one.inputs for one in declared.values()])
+    assert not any(value in seen for value in values.values())
+    assert plain(declared[names.CLIENT_KEYS].inputs).get("data") is None
+
+
+def test_each_version_is_fetched_once_by_its_label_into_an_immutable_secret(declared, values):
+    one = plain(declared[names.key_version("app", fingerprint(values["next"]))].inputs)
+    spec = one["spec"]
+    assert one["kind"] == "ExternalSecret"
+    assert spec["secretStoreRef"] == {"name": "aws", "kind": "SecretStore"}
+    assert spec["data"] == [{"secretKey": "value", "remoteRef": {"key": "moonstack/dev/app", "version": "AWSPENDING"}}]
+    assert (spec["refreshInterval"], spec["target"]["immutable"]) == ("0", True)
+    template = spec["target"]["template"]["metadata"]
+    assert template["labels"][labels.KEY_ID] == "app"
+    assert template["annotations"][labels.KEY_FINGERPRINT] == fingerprint(values["next"])
+
+
+def test_the_channel_key_follows_the_current_label(declared):
+    spec = plain(declared[names.CHANNEL_KEYS].inputs)["spec"]
+    assert spec["data"] == [
+        {"secretKey": "channel", "remoteRef": {"key": "moonstack/dev/channel", "version": "AWSCURRENT"}}
+    ]
+    assert (spec["refreshInterval"], spec["target"]["immutable"]) == ("1m", False)
+
+
+def test_the_ready_secret_is_waited_for(declared):
+    objects = [plain(one.inputs) for one in declared.values() if plain(one.inputs).get("kind") == "ExternalSecret"]
+    assert len(objects) == 4, "three versions and the channel"
+    assert {one["metadata"]["annotations"]["pulumi.com/waitFor"] for one in objects} == {"condition=Ready"}
+
+
+def test_without_it_the_program_delivers(values):
+    assert ExternalStore.of(stack(delivery="pulumi")) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"source": "config"}, "moonstack:keys.source: 'config': external-secrets reads secretsManager"),
+        ({"store": None}, "moonstack:keys.store: None: is required by external-secrets"),
+        ({"agent": False}, "moonstack:keys.agent: False: external-secrets needs the key agent"),
+    ],
+)
+def test_an_incomplete_delivery_is_refused(change, said):
+    with pytest.raises(SettingsError) as caught:
+        stack(**change)
+    assert said in str(caught.value)
