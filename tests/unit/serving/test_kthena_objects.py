@@ -193,3 +193,37 @@ def test_pulumi_awaits_the_serving_and_leaves_scaled_replicas_alone(declare_stac
     made = recorder.created("ModelServing")
     assert made["big"]["metadata"]["annotations"]["pulumi.com/waitFor"] == "condition=Available"
     assert recorder.created("AutoscalingPolicyBinding").keys() == {"big-prefill", "big-decode"}
+
+
+def test_the_settings_of_kthena_reach_its_objects():
+    values = stack()
+    values["kthena"] = {"recovery": "RoleRecreate", "topologyTier": 3}
+    values["models"][0]["groups"] = 2
+    spec = serving(values).manifest()["spec"]
+    assert spec["replicas"] == 2
+    assert spec["recoveryPolicy"] == "RoleRecreate"
+    assert spec["template"]["gangPolicy"] == {"minRoleReplicas": {"prefill": 1, "decode": 1}}
+    assert spec["template"]["networkTopology"]["groupPolicy"] == {"mode": "hard", "highestTierAllowed": 3}
+    values["kthena"] = {"scheduler": "default-scheduler", "gang": False}
+    spec = serving(values).manifest()["spec"]
+    assert spec["schedulerName"] == "default-scheduler"
+    assert not {"gangPolicy", "networkTopology"} & spec["template"].keys()
+
+
+def test_shares_and_limits_of_a_route_reach_the_router():
+    settings = Settings.from_mapping(variants()["limited"])
+    spec = model_route(settings.models[0], CONTEXT).manifest()["spec"]
+    assert spec["rules"][0]["targetModels"] == [
+        {"modelServerName": "big", "weight": 90},
+        {"modelServerName": "small", "weight": 10},
+    ]
+    assert spec["rateLimit"] == {"inputTokensPerUnit": 1000, "unit": "minute"}
+
+
+def test_a_stack_may_go_without_awaiting_kthena(declare_stack: Any):
+    values = stack()
+    values["kthena"] = {"await": False}
+    settings, plans = built(values)
+    args = KthenaServingArgs(model=settings.models[0], engines=tuple(plans), kthena=settings.kthena)
+    made = declare_stack(lambda context: KthenaServing("big", args, context)).created("ModelServing")
+    assert "annotations" not in made["big"]["metadata"]
