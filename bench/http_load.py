@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-
 PATIENCE = 30
 """Seconds without any answer after which a run is given up."""
 

@@ -2,8 +2,10 @@
 
 import json
 import tomllib
+from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
@@ -12,7 +14,7 @@ from components.context import Context
 from components.envoy.files import config_digest, gateway_files, restart_digest
 from components.envoy.service_config import service_files
 from components.exposure import exposure, internal_service
-from components.gateway import Gateway, GatewayArgs, deployment
+from components.gateway import Gateway, GatewayArgs, deployment, local_certificate
 from rules import names
 from settings.errors import SettingsError
 from settings.settings import Settings
@@ -218,3 +220,15 @@ def test_every_answer_tells_which_configuration_is_served_and_any_change_is_anot
     assert header == {"key": names.CONFIG_HEADER, "value": config_digest(settings)}
     renamed = settings.model_copy(update={"models": (settings.models[0].model_copy(update={"name": "other"}),)})
     assert config_digest(renamed) != config_digest(settings)
+
+
+def test_the_local_certificate_is_read_for_the_local_authority_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path))
+    local = stack(gateway={"tls": {"source": "localCa"}})
+    assert local_certificate(stack(gateway=TLS)) is None
+    with pytest.raises(pulumi.RunError, match="run `make up`"):
+        local_certificate(local)
+    (tmp_path / "gateway").mkdir()
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / "gateway" / name).write_text(name)
+    assert local_certificate(local) == {"tls.crt": "tls.crt", "tls.key": "tls.key"}
