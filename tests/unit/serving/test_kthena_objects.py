@@ -226,4 +226,4 @@ def test_a_stack_may_go_without_awaiting_kthena(declare_stack: Any):
     settings, plans = built(values)
     args = KthenaServingArgs(model=settings.models[0], engines=tuple(plans), kthena=settings.kthena)
     made = declare_stack(lambda context: KthenaServing("big", args, context)).created("ModelServing")
-    assert "annotations" not in made["big"]["metadata"]
+    assert "pulumi.com/waitFor" not in made["big"]["metadata"].get("annotations", {})
