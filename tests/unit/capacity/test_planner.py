@@ -143,7 +143,7 @@ def test_a_floor_written_by_somebody_else_is_written_again():
 
 def test_the_other_role_and_the_schedule_raise_the_floor_too():
     for source in ("ratio", "scheduled"):
-        _, actions = plan(CONFIG, TARGET, seen(0, IDLE, forecast=0.0, **{source: 6}), TargetState())
+        _, actions = plan(CONFIG, TARGET, replace(seen(0, IDLE, forecast=0.0), **{source: 6}), TargetState())
         assert SetFloor("m-decode-p", 6) in actions, source
 
 

@@ -76,7 +76,7 @@ def test_two_ratios_that_chase_each_other_are_refused():
 
 
 def test_a_second_stack_of_a_cluster_cannot_serve_the_metrics_too():
-    values = scaled() | {"clusterScope": "use"}
+    values: dict[str, Any] = {**scaled(), "clusterScope": "use"}
     assert any("clusterScope own" in line for line in lines(values))
     values["autoscaling"]["engines"]["metricsSource"] = "prometheus-adapter"
     Settings.from_mapping(values)

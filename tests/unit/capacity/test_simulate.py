@@ -106,7 +106,7 @@ def test_a_rule_that_never_fires_is_named():
 
 def test_a_rule_that_oscillates_is_named():
     rates = tuple(8.0 if minute // 4 % 2 else 0.5 for minute in range(60))
-    nervous = {"scaleUpWindowSeconds": 0, "scaleUpPods": 10, "scaleDownWindowSeconds": 0}
+    nervous: dict[str, Any] = {"scaleUpWindowSeconds": 0, "scaleUpPods": 10, "scaleDownWindowSeconds": 0}
     nervous |= {"scaleDownPods": 10, "scaleDownPeriodSeconds": 15, "scaleUpPeriodSeconds": 15}
     result, scenario = simulated(Trace(tuple(60.0 * m for m in range(60)), rates), predict=False, **nervous)
     assert reversals(result.points) > 2
