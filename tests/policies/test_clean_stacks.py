@@ -55,6 +55,7 @@ def values(stack: str, backend: str) -> dict[str, Any]:
         model["backend"] = backend
         if backend == "native" and model["connector"] == "mooncake-v1":
             model.pop("groups", None)
+            model["connector"] = "ascend-store"  # natively a rollout would pair revisions with mooncake-v1
     return groups
 
 
