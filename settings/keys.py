@@ -30,7 +30,7 @@ class KeySettings(Group):
     owner: str = Field(min_length=1)
     """The application that holds the key."""
     qps: int | None = Field(default=None, ge=1)
-    """Requests a second and gateway pod; more are answered with 429."""
+    """Requests a second at each gateway pod; more are answered with 429."""
     tokens_per_day: int | None = Field(default=None, ge=1)
     """Tokens until midnight UTC, over all gateway pods; then 429."""
     channel_key: DnsLabel | None = None
@@ -57,7 +57,9 @@ class SecretStore(Group):
     """A SecretStore of the External Secrets operator that reads the stack's Secrets Manager."""
 
     name: DnsLabel
+    """Its name."""
     kind: Literal["SecretStore", "ClusterSecretStore"] = "SecretStore"
+    """Of the stack's namespace, or of the cluster."""
 
 
 class KeysSettings(Group):
@@ -75,5 +77,7 @@ class KeysSettings(Group):
     delivery: Literal["pulumi", "external-secrets"] = "pulumi"
     """external-secrets: the operator fetches values into the cluster, and none enters Pulumi's state; needs `store` and the agent."""
     store: SecretStore | None = None
+    """The operator's store, for delivery external-secrets."""
+    """For delivery external-secrets: where the operator reads."""
     keys: tuple[KeySettings, ...] = ()
     """The keys."""

@@ -85,7 +85,7 @@ class ModelSettings(Group):
     weights: WeightsSettings
     engine: EngineSettings = EngineSettings()
     connector: Connector = "mooncake-store"
-    """How KV moves from prefill to decode; which ones a chip and a router can is in docs/serving.md."""
+    """How KV moves from prefill to decode; docs/serving.md says which ones chips and routers support."""
     prefill: Placements = ()
     """Where prompts are computed: one placement, or a list over several pools."""
     decode: Placements = ()
