@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from typing import Any, Final
 
 import httpx
@@ -42,7 +42,7 @@ class GatewayClient:
         *,
         headers: Mapping[str, str] | None = None,
         json: Any = None,
-        content: bytes | None = None,
+        content: AsyncIterable[bytes] | None = None,
     ) -> Answer:
         """One request; `headers` replace the key's header. Raises SmokeError when no answer comes."""
         started = time.monotonic()

@@ -1,5 +1,6 @@
 """Only what is declared is served: exact model names, a list equal to the declaration, and no engine path from outside."""
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 from settings.settings import Settings
@@ -85,12 +86,19 @@ async def _engine_paths(stack: LiveStack) -> Outcome:
     return passed(404, "status", 404)
 
 
+async def _body(model: str, size: int) -> AsyncIterator[bytes]:
+    """A chat body of so many bytes, sent without its length: the gateway has read nearly all of it when it refuses.
+
+    With a length it would refuse at once and close, and the answer be lost while we still write.
+    """
+    empty = dumps(chat_body(model, "", max_tokens=1))
+    yield dumps(chat_body(model, "x" * (size - len(empty)), max_tokens=1))
+
+
 def _too_large(model: str, limit: int) -> Probe:
     async def check(stack: LiveStack) -> Outcome:
-        empty = dumps(chat_body(model, "", max_tokens=1))
-        body = dumps(chat_body(model, "x" * (limit + 1 - len(empty)), max_tokens=1))
         headers = stack.gateway.authorization() | {"Content-Type": "application/json"}
-        answer = await stack.gateway.send("POST", CHAT, headers=headers, content=body)
+        answer = await stack.gateway.send("POST", CHAT, headers=headers, content=_body(model, limit + 1))
         return refused(
             answer, 413, f"a body of {limit + 1} bytes", "gateway.maxBodyBytes is not in force: run pulumi up"
         )

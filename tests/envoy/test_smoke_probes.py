@@ -1,0 +1,95 @@
+"""The probes that ask the gateway alone, against the real Envoy: green as it is, red when it is not as declared."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bench.simulated.gateway import fake_key
+from rules.envoy_keys import ClientKey
+from settings.key_values.local import LocalKeys
+from settings.settings import Settings
+from smoke.client import GatewayClient
+from smoke.probe import LiveStack
+from smoke.probes import authentication, connectivity, fallback, paid, quota, routing
+from smoke.report import ProbeResult
+from smoke.runner import run_probes
+from tests.envoy.stacks import CLIENTS
+from tests.envoy.waiting import wait_for
+from tests.envoy.world import World
+
+SMOKE = {"id": "smoke", "purpose": "smoke", "owner": "smoke"}
+LIMITED = {"id": "limited", "purpose": "smoke", "owner": "smoke", "qps": 1}
+PROBES = (connectivity, authentication, routing, quota, fallback, paid)
+
+
+@pytest.fixture
+def ready(world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[World, str]:
+    """A gateway with a channel, and the smoke key; the other keys are where dev keeps them."""
+    monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr("smoke.runner.PAUSES", (0.0, 0.0))
+    this = world(keys=(*CLIENTS, SMOKE, LIMITED))
+    values = {name: fake_key() for name in ("client", "other", "smoke", "limited")}
+    for name, value in values.items():
+        LocalKeys().put(name, "current", value)
+    this.gateway.write_keys([ClientKey(name, value) for name, value in values.items()])
+    with this.gateway.client(values["smoke"]) as client:
+        wait_for(lambda: client.get("/v1/models").status_code == 200)
+    return this, values["smoke"]
+
+
+def probed(this: World, key: str, settings: Settings | None = None) -> dict[str, ProbeResult]:
+    """Results by probe name."""
+    declared = settings or this.gateway.settings
+
+    async def run() -> tuple[ProbeResult, ...]:
+        async with httpx.AsyncClient(base_url=this.gateway.url, timeout=10) as http:
+            live = LiveStack(name="test", settings=declared, gateway=GatewayClient(http, key), engines=None)
+            probes = [probe for module in PROBES for probe in module.probes(declared)]
+            return (await run_probes(probes, live, 60))[0]
+
+    return {result.name: result for result in asyncio.run(run())}
+
+
+def test_every_probe_of_the_gateway_passes_on_the_real_envoy(ready: tuple[World, str]):
+    results = probed(*ready)
+    assert {name: result.cause for name, result in results.items() if result.verdict != "pass"} == {}
+    assert {"429", "fallback:chat", "key-separation", "alias:moe-expert-a", "models", "413"} <= set(results)
+
+
+def test_a_channel_that_is_down_is_seen_by_the_fallback_probe_alone(ready: tuple[World, str]):
+    this, key = ready
+    this.channel.fault = 503
+    failed = {name for name, result in probed(this, key).items() if result.verdict == "fail"}
+    assert failed == {"fallback:chat"}
+
+
+def test_routers_that_are_down_are_bridged_and_seen_by_key_separation(ready: tuple[World, str]):
+    this, key = ready
+    this.router.fault = 503
+    results = probed(this, key)
+    assert results["chat:chat"].verdict == "pass"
+    assert results["fallback:chat"].verdict == "pass"
+
+
+def declared_otherwise(settings: Settings, **update: Any) -> Settings:
+    model = settings.models[0].model_copy(update={"name": "Chat"})
+    return settings.model_copy(update={"models": (model,), **update})
+
+
+def test_a_gateway_that_was_not_updated_is_seen(ready: tuple[World, str]):
+    this, key = ready
+    results = probed(this, key, declared_otherwise(this.gateway.settings))
+    assert results["models"].verdict == "fail"
+    assert "missing: Chat" in (results["models"].cause or "")
+    assert "case, hyphens or version" in (results["chat:Chat"].cause or "")
+
+
+def test_an_unknown_smoke_key_is_seen_as_401_with_its_cause(ready: tuple[World, str]):
+    this, _ = ready
+    results = probed(this, fake_key())
+    assert "expired or disabled" in (results["chat:chat"].cause or "")
+    assert results["401:no-key"].verdict == "pass"
