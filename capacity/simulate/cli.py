@@ -11,7 +11,7 @@ from rich.table import Table
 
 from capacity.simulate import judge, report
 from capacity.simulate.run import replay
-from capacity.simulate.scenario import Work, scenarios
+from capacity.simulate.scenario import Work, scenarios, with_scalers
 from capacity.simulate.score import score as scored
 from capacity.simulate.trace import GENERATED, Trace, TraceError, read
 from settings.errors import SettingsError
@@ -40,6 +40,9 @@ def simulate(
     """Replay a load against the stack's scaling rules: replicas, queue, TTFT and cost over time."""
     console = Console()
     load, settings = _trace(trace, generate, scale), _settings(stack)
+    if not settings.autoscaling.engines.enabled:
+        console.print(f"scalers are off in stack {stack}: this is what they would do")
+        settings = with_scalers(settings)
     work = Work(prefill_seconds=prefill_seconds, decode_seconds=decode_seconds)
     results = []
     for scenario in scenarios(settings, work):
@@ -52,7 +55,7 @@ def simulate(
             svg.mkdir(parents=True, exist_ok=True)
             (svg / f"{course.target}.svg").write_text(report.as_svg(course))
     if not results:
-        _fail(f"stack {stack} scales no engine; set moonstack:autoscaling.engines.enabled to true")
+        _fail(f"stack {stack} serves no model natively, and Kthena's own scaler is not simulated")
     if json_file is not None:
         json_file.write_text(json.dumps(report.as_json(results)))
     if strict and any(found for _, _, found in results):
@@ -60,7 +63,7 @@ def simulate(
 
 
 def lint(stack: Stack) -> None:
-    """Check every scaling rule of the stack against the catalogue of engine metrics. Exit 1 on a problem."""
+    """Check every scaling rule of the stack against the catalogue of engine metrics. Exit 2 on a problem."""
     settings = _settings(stack)
     Console().print(
         f"{stack}: {len(settings.autoscaling.engines.triggers)} own triggers and the built-in rules are sound"

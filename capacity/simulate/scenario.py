@@ -42,6 +42,13 @@ def scenarios(settings: Settings, work: Work) -> list[Scenario]:
     ]
 
 
+def with_scalers(settings: Settings) -> Settings:
+    """The settings with their engines' scalers turned on."""
+    engines = settings.autoscaling.engines.model_copy(update={"enabled": True})
+    scaling = settings.autoscaling.model_copy(update={"engines": engines})
+    return settings.model_copy(update={"autoscaling": scaling})
+
+
 def _name(plan: RolePlan) -> str:
     return names.engine(plan.model.name, plan.role, plan.placement.pool)
 

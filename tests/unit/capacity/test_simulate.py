@@ -20,6 +20,7 @@ from capacity.simulate.trace import Trace, TraceError, pulse, read, surge
 from rules.scaling import Behaviour
 from settings.settings import Settings
 from tests.unit.capacity.test_scaling_settings import scaled
+from tests.unit.test_settings import dev
 
 UP = Behaviour(window_seconds=30, pods=2, period_seconds=60)
 DOWN = Behaviour(window_seconds=300, pods=1, period_seconds=120)
@@ -168,6 +169,15 @@ def test_the_command_writes_json_and_fails_on_findings_only_when_strict(
     assert [t["target"] for t in written["targets"]] == ["dev-wide-prefill-ascend", "dev-wide-decode-ascend"]
     assert {"second", "replicas", "queue", "ttft", "cost"} <= written["targets"][0]["series"][0].keys()
     assert CliRunner().invoke(app, [*arguments, "--strict"]).exit_code == 1
+
+
+def test_a_stack_without_scalers_shows_what_they_would_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = {f"moonstack:{key}": value for key, value in dev().items()}
+    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}))
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["simulate", "--stack", "dev", "--generate", "pulse", "--scale", "0.2"])
+    assert result.exit_code == 0, result.output
+    assert "scalers are off" in result.output and "dev-wide-decode-ascend" in result.output
 
 
 def test_a_stack_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
