@@ -77,7 +77,6 @@ class KeysSettings(Group):
     delivery: Literal["pulumi", "external-secrets"] = "pulumi"
     """external-secrets: the operator fetches values into the cluster, and none enters Pulumi's state; needs `store` and the agent."""
     store: SecretStore | None = None
-    """The operator's store, for delivery external-secrets."""
     """For delivery external-secrets: where the operator reads."""
     keys: tuple[KeySettings, ...] = ()
     """The keys."""
