@@ -12,6 +12,8 @@ from smoke.errors import TemporaryError, from_status, from_transport
 
 CHAT: Final = "/v1/chat/completions"
 MODELS: Final = "/v1/models"
+TARGET: Final = "moonstack-target"
+"""Header by which a smoke key chooses who answers: cluster, channel or fallback; ignored from other keys."""
 TIMEOUTS: Final = httpx.Timeout(30, connect=5)
 
 
@@ -59,16 +61,17 @@ class GatewayClient:
         )
 
     async def chat(self, model: str, prompt: str, **options: Any) -> Completion:
-        """A whole chat answer. Raises SmokeError on anything but 200 with choices."""
-        answer = await self.send("POST", CHAT, json=chat_body(model, prompt, **options))
+        """A whole chat answer of the cluster's own engines. Raises SmokeError on anything but 200 with choices."""
+        headers = self.authorization() | {TARGET: "cluster"}
+        answer = await self.send("POST", CHAT, headers=headers, json=chat_body(model, prompt, **options))
         if answer.status != 200:
             raise from_status(answer.status, answer.message(), f"a chat with {model}")
         return answer.parse(Completion, f"a chat with {model}")
 
     async def stream(self, model: str, prompt: str, **options: Any) -> Streamed:
-        """A streamed chat answer. Raises SmokeError on a status other than 200 or a stream that breaks off."""
+        """A streamed chat answer of the cluster's own engines. Raises SmokeError on a status other than 200 or a stream that breaks off."""
         body = chat_body(model, prompt, stream=True, stream_options={"include_usage": True}, **options)
-        streamed = await self.try_stream(body)
+        streamed = await self.try_stream(body, {TARGET: "cluster"})
         if streamed.status != 200:
             raise from_status(streamed.status, streamed.text, f"a streamed chat with {model}")
         if not streamed.finished:
@@ -78,12 +81,14 @@ class GatewayClient:
             )
         return streamed
 
-    async def try_stream(self, body: Mapping[str, Any]) -> Streamed:
+    async def try_stream(self, body: Mapping[str, Any], more: Mapping[str, str] | None = None) -> Streamed:
         """A stream as it came, also a refused or a cut one. Raises SmokeError only when no answer begins."""
         started = time.monotonic()
         streamed = Streamed(status=0)
         try:
-            async with self._http.stream("POST", CHAT, headers=self.authorization(), json=dict(body)) as response:
+            async with self._http.stream(
+                "POST", CHAT, headers=self.authorization() | dict(more or {}), json=dict(body)
+            ) as response:
                 streamed.status = response.status_code
                 if response.status_code != 200:
                     answer = Answer(status=response.status_code, body=await response.aread())

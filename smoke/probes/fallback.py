@@ -5,13 +5,12 @@ from typing import Final
 from settings.keys import KeySettings
 from settings.models import ModelSettings
 from settings.settings import Settings
-from smoke.client import CHAT, chat_body
+from smoke.client import CHAT, TARGET, chat_body
 from smoke.errors import PermanentError, from_status
 from smoke.keys import read_key
 from smoke.probe import LiveStack, Outcome, Probe, failed, passed, skipped
 
-WISH: Final = {"moonstack-target": "fallback"}
-"""Heeded from keys of purpose smoke, not from a client's."""
+WISH: Final = {TARGET: "fallback"}
 SERVED_BY: Final = "x-moonstack-served-by"
 
 

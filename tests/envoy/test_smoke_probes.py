@@ -67,11 +67,12 @@ def test_a_channel_that_is_down_is_seen_by_the_fallback_probe_alone(ready: tuple
     assert failed == {"fallback:chat"}
 
 
-def test_routers_that_are_down_are_bridged_and_seen_by_key_separation(ready: tuple[World, str]):
+def test_routers_that_are_down_are_seen_though_the_channel_bridges_them(ready: tuple[World, str]):
     this, key = ready
     this.router.fault = 503
     results = probed(this, key)
-    assert results["chat:chat"].verdict == "pass"
+    assert results["chat:chat"].verdict == "fail"
+    assert "no worker is available" in (results["chat:chat"].cause or "")
     assert results["fallback:chat"].verdict == "pass"
 
 
