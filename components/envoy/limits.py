@@ -11,7 +11,6 @@ FILTER_TYPE: Final = "type.googleapis.com/envoy.extensions.filters.http.local_ra
 LIMIT_HEADER: Final = "x-moonstack-limit"
 """On a 429 of the channel's daily cap, beside its body's words."""
 _ALWAYS: Final = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
-_UNLIMITED: Final = 4_000_000_000
 _ADDRESSES: Final = 10_000
 """Addresses that are counted at a time; the least recent one is forgotten first."""
 
@@ -26,7 +25,7 @@ def address_limit(settings: Settings) -> Json:
     limits = settings.gateway.limits
     return extension(
         "address-limits", FILTER_TYPE.removeprefix("type.googleapis.com/envoy."),
-        **_filter("address", bucket(_UNLIMITED), headers=False),
+        **_filter("address", headers=False),
         rate_limits=[{"actions": [{"remote_address": {}}]}],
         descriptors=[
             {
@@ -47,7 +46,7 @@ def client_limits(settings: Settings) -> Json:
     ]
     config = {
         "@type": FILTER_TYPE,
-        **_filter("client", bucket(_UNLIMITED), headers=bool(descriptors)),
+        **_filter("client"),
         "rate_limits": [{"actions": [{"request_headers": {"header_name": CLIENT_HEADER, "descriptor_key": "client"}}]}],
         "descriptors": descriptors,
     }
@@ -111,10 +110,11 @@ def _pays_with(settings: Settings, key_id: str) -> Json:
     }
 
 
-def _filter(prefix: str, token_bucket: Json, headers: bool = True) -> dict[str, Any]:
+def _filter(prefix: str, token_bucket: Json | None = None, headers: bool = True) -> dict[str, Any]:
+    """Without a bucket of its own the filter limits what its descriptors match, and adds headers to nothing else."""
     return {
         "stat_prefix": prefix,
-        "token_bucket": token_bucket,
+        **({"token_bucket": token_bucket} if token_bucket else {}),
         "filter_enabled": _ALWAYS,
         "filter_enforced": _ALWAYS,
         "enable_x_ratelimit_headers": "DRAFT_VERSION_03" if headers else "OFF",

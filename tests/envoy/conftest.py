@@ -18,9 +18,9 @@ def start() -> Iterator[Callable[..., Any]]:
     """Starts anything with `start` and `stop`, and stops it after the test."""
     running: list[Any] = []
 
-    def begin(thing: Any) -> Any:
+    def begin(thing: Any, **options: Any) -> Any:
         running.append(thing)
-        return thing.start()
+        return thing.start(**options)
 
     yield begin
     for thing in reversed(running):

@@ -112,21 +112,19 @@ def test_broken_or_empty_keys_never_open_the_gateway(fresh: Gateway):
         wait_for(lambda: client.post(CHAT, json=ASK).status_code == 401)
 
 
-def test_without_its_keys_the_data_port_stays_shut(router: Upstream, tmp_path: Path):
+def test_without_its_keys_the_data_port_stays_shut(start, router: Upstream, tmp_path: Path):
     gateway = Gateway(stack(), tmp_path / "gateway", {"chat": router.port})
     (gateway.keys.path / FILE).unlink()
     with pytest.raises(AssertionError, match="the data port never opened"):
-        gateway.start(seconds=2)
-    gateway.stop()
+        start(gateway, seconds=2)
 
 
-def test_an_unknown_field_keeps_the_data_port_shut(router: Upstream, tmp_path: Path):
+def test_an_unknown_field_keeps_the_data_port_shut(start, router: Upstream, tmp_path: Path):
     gateway = Gateway(stack(), tmp_path / "gateway", {"chat": router.port})
     file = gateway.config.path / "listeners.yaml"
     file.write_text(file.read_text().replace("use_remote_address: true", "use_remote_adress: true"))
     with pytest.raises(AssertionError, match="the data port never opened"):
-        gateway.start(seconds=2)
-    gateway.stop()
+        start(gateway, seconds=2)
 
 
 def test_a_pods_end_loses_no_request_and_no_stream(start, router: Upstream, tmp_path: Path):
