@@ -26,6 +26,7 @@ from components.release import release_digest
 from components.serving import serve
 from components.serving_plan import engine_plans, pod_security_level
 from components.smoke_gate import SmokeGate, SmokeGateArgs
+from policies.audit.gate import with_clean_state
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
@@ -68,7 +69,7 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
     if settings.smoke.gate:
         args = SmokeGateArgs(
             release=release,
-            prove=partial(prove, settings, stack, config_digest(settings)),
+            prove=with_clean_state(partial(prove, settings, stack, config_digest(settings)), settings, stack),
             after=[gateway, boundary, *models, *scaled],
             skip=settings.smoke_skip,
             nonce=settings.smoke.nonce,

@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from policies.audit.run import Place, Unreadable
 from policies.audit.search import Canaries, search
 from policies.judge import judge
@@ -82,6 +78,11 @@ def _files(backend: str, folder: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _objects(bucket: str, prefix: str, options: dict[str, list[str]], folder: str) -> Iterator[tuple[str, bytes]]:
+    # half a second to import, in every run of the program, and only these backends need it
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
     def option(name: str) -> str | None:
         return options.get(name, [None])[0]
 
