@@ -31,24 +31,28 @@ def _probe(model: ModelSettings) -> Probe:
         for context in contexts:
             await stack.gateway.chat(model.name, f"{context} Question {nonce()}?", max_tokens=1)
         reused = await _requests_a_second(stack.gateway, model.name, contexts, salted=False)
-        gain = reused / without
-        evidence = {"without": round(without, 3), "with": round(reused, 3)}
-        if gain >= GAIN:
-            return passed(gain, "with/without store", GAIN, **evidence)
-        return failed(
-            f"{reused:.2f} requests a second with the store, {without:.2f} without",
-            "raise kvStore.segment; see python -m smoke run for hits; the gain shows on long contexts only",
-            gain,
-            "with/without store",
-            GAIN,
-            **evidence,
-        )
+        return judge(without, reused)
 
     return Probe(
         name=f"throughput:{model.name}",
         proves=f"{USERS} users with shared long contexts are served 30 % faster with the store",
         check=check,
         kind="disruptive",
+    )
+
+
+def judge(without: float, reused: float) -> Outcome:
+    """Requests a second, without and with reuse, against the gain that is wanted."""
+    gain, evidence = reused / without, {"without": round(without, 3), "with": round(reused, 3)}
+    if gain >= GAIN:
+        return passed(gain, "with/without store", GAIN, **evidence)
+    return failed(
+        f"{reused:.2f} requests a second with the store, {without:.2f} without",
+        "raise kvStore.segment; see python -m smoke run for hits; the gain shows on long contexts only",
+        gain,
+        "with/without store",
+        GAIN,
+        **evidence,
     )
 
 
