@@ -3,6 +3,7 @@
 import json
 import secrets
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -76,7 +77,7 @@ def prepare_pack(progress: Progress) -> None:
     with progress.phase("Python environment of the policy pack"):
         uv = str(tools.path("uv"))
         python = str(PACK / ".venv" / "bin" / "python")
-        _run([uv, "venv", "--quiet", "--clear", "--python", "3.11", str(PACK / ".venv")])
+        _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(PACK / ".venv")])
         _run([uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", str(requirements)])
         ready.touch()
 

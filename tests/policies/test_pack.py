@@ -12,6 +12,8 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
+from local.dev import prepare_pack
+from local.progress import Progress
 from policies.catalogue import RULES
 from tests.policies.builders import container, deployment, fake_key, pod_spec, thing
 
@@ -63,8 +65,7 @@ def _resource(one: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def pack() -> Iterator[Pack]:
-    if not PYTHON.exists():
-        pytest.fail("the pack's environment is missing; run: python -m local tools")
+    prepare_pack(Progress())
     made = Pack()
     yield made
     made.end()

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from local import tools
+from local.dev import prepare_pack
+from local.progress import Progress
 from tests.policies.builders import fake_key
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +67,7 @@ class Stack:
 @pytest.fixture
 def stack(tmp_path) -> Stack:
     tools.ensure()
+    prepare_pack(Progress())
     made = Stack(tmp_path)
     made.write("")
     done = made.pulumi("stack", "init", "test")
