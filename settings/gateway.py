@@ -80,6 +80,8 @@ class GatewaySettings(Group):
     """A request must have arrived in full by then; a client that stops reading its answer is cut off after it."""
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
     """Largest request body; larger ones are answered with 413."""
+    max_answer_bytes: int = Field(default=32 * 2**20, ge=1024, le=256 * 2**20)
+    """An answer that is not streamed is held to count its tokens; a larger one is refused with 500."""
     first_byte_seconds: int = Field(default=30, ge=1)
     """Silence of a streamed answer from the cluster after which the next target is tried (or the stream is cut)."""
     client_idle_seconds: int = Field(default=75, ge=5)

@@ -58,7 +58,7 @@ def _public(name: str, port: int, settings: Settings, pod: Pod, tls: bool) -> Js
     return {
         "name": name,
         "address": socket("0.0.0.0", port),
-        "per_connection_buffer_limit_bytes": settings.gateway.max_body_bytes,
+        "per_connection_buffer_limit_bytes": max(settings.gateway.max_body_bytes, settings.gateway.max_answer_bytes),
         "filter_chains": [chain],
     }
 

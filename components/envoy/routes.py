@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from components.envoy.clusters import composite, members
-from components.envoy.plan import PublicModel, Target
+from components.envoy.plan import PublicModel
 from components.envoy.replies import direct, problem
 from components.envoy.schema import (
     METADATA,
@@ -59,13 +59,13 @@ def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Js
 def composites(models: Sequence[PublicModel]) -> list[Json]:
     """The composite cluster of each route: all attempts for chat, those inside the cluster for other paths."""
     return [
-        composite(name, members)
+        composite(name, attempts)
         for model in models
-        for name, members in (
-            (composite_name(model), _names(model, model.attempts)),
+        for name, attempts in (
+            (composite_name(model), members(model)),
             (inside_name(model), _names_inside(model)),
         )
-        if members
+        if attempts
     ]
 
 
@@ -92,6 +92,7 @@ def route_action(settings: Settings, model: PublicModel, attempts: int, stream: 
         "priority": "HIGH",
         "timeout": "0s",
         "idle_timeout": seconds(model.longest + FIRST_BYTE_MARGIN_SECONDS),
+        "flush_timeout": seconds(settings.gateway.stream_timeout_seconds),
         "retry_policy": retry_policy(settings, attempts, silence(settings, model, stream)),
     }
 
@@ -145,10 +146,6 @@ def composite_name(model: PublicModel) -> str:
 def inside_name(model: PublicModel) -> str:
     """The composite cluster of those of its attempts that stay in the cluster."""
     return f"inside-{model.slug}"
-
-
-def _names(model: PublicModel, attempts: Sequence[Target]) -> list[str]:
-    return members(model)[: len(attempts)]
 
 
 def _names_inside(model: PublicModel) -> list[str]:

@@ -195,6 +195,15 @@ def test_a_prompt_of_a_megabyte_passes_and_a_larger_body_than_allowed_is_413(mak
     assert len(router.seen) == 1
 
 
+def test_a_large_answer_passes_whole_up_to_its_limit(make, start):
+    router = start(Upstream("router", filler=6_000_000))
+    gateway = make(stack(gateway={"maxAnswerBytes": 8 * 2**20}), {"chat": router.port})
+    with gateway.client() as client:
+        assert len(client.post("/v1/embeddings", json=ASK).content) > 6_000_000
+        router.filler = 9_000_000
+        assert code(client.post(CHAT, json=ASK)) == "internal_error"
+
+
 def test_a_client_can_choose_neither_its_identity_nor_its_route(gateway: Gateway, router: Upstream):
     forged = {
         "x-moonstack-client": "other", "x-moonstack-model": "chat", "x-moonstack-stream": "true", "x-moonstack-cluster": "admin",

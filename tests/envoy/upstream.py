@@ -37,6 +37,7 @@ class Upstream:
     ready: bool = True
     delay: float = 0
     chunk_gap: float = 0.0
+    filler: int = 0
     seen: list[Seen] = field(default_factory=list)
     active: int = 0
     _server: uvicorn.Server | None = None
@@ -96,7 +97,7 @@ class Upstream:
             await self._stream(asked, send)
             return
         usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-        choice = {"index": 0, "message": {"role": "assistant", "content": f"from {self.name}"}}
+        choice = {"index": 0, "message": {"role": "assistant", "content": f"from {self.name}" + "y" * self.filler}}
         answer = {"object": "chat.completion", "model": asked.get("model"), "choices": [choice], "usage": usage}
         await _answer(send, 200, json.dumps(answer).encode())
 

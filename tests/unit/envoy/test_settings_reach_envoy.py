@@ -77,7 +77,7 @@ CASES = [
     (GATEWAY, "streamTimeoutSeconds", 9, lambda s: manager(s, "http")["request_timeout"], "9s"),
     (GATEWAY, "streamTimeoutSeconds", 9, lambda s: manager(s, "http")["stream_idle_timeout"], "9s"),
     (GATEWAY, "maxBodyBytes", 5000, lambda s: http_filter(s, "http", "body-size")["max_request_bytes"], 5000),
-    (GATEWAY, "maxBodyBytes", 5000, lambda s: resources(s, "listeners.yaml")["http"]["per_connection_buffer_limit_bytes"], 5000),
+    (GATEWAY, "maxAnswerBytes", 5000000, lambda s: resources(s, "listeners.yaml")["http"]["per_connection_buffer_limit_bytes"], 5000000),
     (GATEWAY, "firstByteSeconds", 31, lambda s: chat_route(s)["retry_policy"]["per_try_idle_timeout"], "31s"),
     (GATEWAY, "clientIdleSeconds", 61, lambda s: manager(s, "http")["common_http_protocol_options"]["idle_timeout"], "61s"),
     (GATEWAY, "trustedHops", 2, lambda s: manager(s, "http")["xff_num_trusted_hops"], 2),
