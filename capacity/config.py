@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from capacity.pods import COMPONENT, GATEWAY
 from rules import labels, names, ports
 from rules.metrics import Engine
 from rules.scaling import requests_per_pod
@@ -29,7 +30,7 @@ class Window(_Frozen):
 
 
 class Target(_Frozen):
-    """One role of a model on one pool: Deployment and HPA have this name."""
+    """One role of a model on one pool, or the gateway: Deployment and HPA have this name."""
 
     name: str
     model: str
@@ -39,6 +40,7 @@ class Target(_Frozen):
     high: int
     scaled: bool
     requests_per_pod: float
+    """Requests in flight; of the gateway, requests a second."""
     warm: str | None = None
     """The warm Deployment beside it."""
     warm_selector: dict[str, str] = {}
@@ -75,7 +77,10 @@ class ControllerConfig(_Frozen):
         engines, warm = settings.autoscaling.engines, settings.warm_pool
         return cls(
             namespace=settings.cluster.namespace,
-            targets=tuple(_target(settings, plan) for plan in role_plans(settings) if plan.model.backend == "native"),
+            targets=(
+                *(_target(settings, plan) for plan in role_plans(settings) if plan.model.backend == "native"),
+                *_gateway(settings),
+            ),
             engine=engines.engine,
             ttft_window=engines.ttft_window_seconds,
             queue_depth=engines.queue_depth,
@@ -123,3 +128,22 @@ def _target(settings: Settings, plan: RolePlan) -> Target:
         ),
         per_other=ratio,
     )
+
+
+def _gateway(settings: Settings) -> list[Target]:
+    """The gateway is scaled out ahead as well, on requests a second: A3's thresholds, and its own range."""
+    scaler = settings.autoscaling.gateway
+    if not scaler.enabled:
+        return []
+    return [
+        Target(
+            name=names.GATEWAY,
+            model="",
+            role="serve",
+            selector={COMPONENT: GATEWAY},
+            low=scaler.min_replicas,
+            high=scaler.max_replicas,
+            scaled=True,
+            requests_per_pod=scaler.scale_out_threshold * settings.channel.ratelimit.qps_per_pod,
+        )
+    ]

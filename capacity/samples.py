@@ -56,11 +56,13 @@ class SampleBook:
         entry.idle_queue_since = (entry.idle_queue_since or now) if stuck else None
 
     def add_gateway(self, pod: Pod, requests: float, now: float, wall: float) -> None:
-        """Remember the scrape of a gateway."""
+        """Remember the scrape of a gateway; to the planner its load is requests a second."""
         entry = self._entry(pod, now, wall)
         entry.requests = entry.requests or CounterWindow(RATE_SECONDS)
         entry.requests.add(now, requests)
-        entry.values = {served.GATEWAY_QPS: entry.requests.rate()}
+        rate = entry.requests.rate()
+        entry.values = {served.GATEWAY_QPS: rate}
+        entry.sample = EngineSample(waiting=0.0, running=rate, kv_usage=0.0)
 
     def keep_only(self, names: set[str]) -> None:
         """Forget pods that are gone."""
@@ -68,7 +70,7 @@ class SampleBook:
             del self._entries[name]
 
     def fresh(self, pod: Pod, now: float) -> EngineSample | None:
-        """The engine's sample if it is Ready and its last scrape is recent and believable."""
+        """The pod's sample if it is Ready and its last scrape is recent and believable."""
         entry = self._believed(pod, now)
         return entry.sample if entry else None
 

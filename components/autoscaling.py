@@ -50,7 +50,7 @@ class Autoscaling(pulumi.ComponentResource):
         qps = args.settings.channel.ratelimit.qps_per_pod
         self.resources = AutoscalingResources(
             engines={plan.name: self._create_scaler(plan, args.settings, context) for plan in native(args)},
-            gateway=declare(gateway_hpa(gateway, qps, context), self, context) if gateway.enabled else None,
+            gateway=self._create_hpa(gateway_hpa(gateway, qps, context), context) if gateway.enabled else None,
             adapter_rules=self._create_adapter_rules(args.settings, context),
         )
         self.register_outputs({"scalers": sorted(self.resources.engines)})
@@ -58,7 +58,10 @@ class Autoscaling(pulumi.ComponentResource):
     def _create_scaler(self, plan: EnginePlan, settings: Settings, context: Context) -> pulumi.CustomResource:
         if settings.autoscaling.engines.implementation == "keda":
             return declare(scaled_object(plan, settings, context), self, context)
-        return declare(engine_hpa(plan, settings, context), self, context, ignore_changes=["spec.minReplicas"])
+        return self._create_hpa(engine_hpa(plan, settings, context), context)
+
+    def _create_hpa(self, manifest: Manifest, context: Context) -> pulumi.CustomResource:
+        return declare(manifest, self, context, ignore_changes=["spec.minReplicas"])
 
     def _create_adapter_rules(self, settings: Settings, context: Context) -> pulumi.CustomResource | None:
         engines = settings.autoscaling.engines

@@ -147,6 +147,15 @@ def test_the_other_role_and_the_schedule_raise_the_floor_too():
         assert SetFloor("m-decode-p", 6) in actions, source
 
 
+def test_the_gateways_floor_follows_its_requests_a_second():
+    gateway = TARGET.model_copy(
+        update={"name": "gateway", "role": "serve", "warm": None, "requests_per_pod": 90.0, "high": 256}
+    )
+    serving = Hpa(low=2, high=256, current=2, desired=2)
+    _, actions = plan(CONFIG, gateway, seen(0, IDLE, forecast=1000.0, hpa=serving), TargetState())
+    assert SetFloor("gateway", 14) in actions
+
+
 def test_a_target_without_scaler_is_left_alone():
     fixed = TARGET.model_copy(update={"scaled": False, "warm": None})
     assert plan(CONFIG, fixed, seen(0, BUSY, forecast=500.0), TargetState())[1] == []

@@ -193,6 +193,7 @@ def test_turning_the_scaler_on_keeps_replicas_and_ignores_them(
     assert ignored["Deployment", "dev-wide-prefill-ascend"] == ["spec.replicas"]
     assert ignored["Deployment", "dev-wide-prefill-ascend-warm"] == ["spec.replicas"]
     assert ignored["HorizontalPodAutoscaler", "dev-wide-prefill-ascend"] == ["spec.minReplicas"]
+    assert ignored["HorizontalPodAutoscaler", "gateway"] == ["spec.minReplicas"]
     assert ignored["Deployment", "dev-wide-router"] == []
 
 
@@ -257,6 +258,8 @@ def test_the_controllers_file_says_what_the_settings_say(declared: Callable, dev
     assert (config.ttft_window, config.prediction.margin_percent, decode.requests_per_pod) == (90, 30, 4)
     assert (decode.per_other, decode.windows[0].replicas, decode.warm) == (0.5, 4, "dev-wide-decode-ascend-warm")
     assert config.target("dev-wide-prefill-ascend").windows == ()
+    gateway = config.target("gateway")
+    assert (gateway.low, gateway.high, gateway.requests_per_pod) == (8, 256, 90)
 
 
 def test_every_alert_and_panel_reads_metrics_that_exist(declared: Callable, dev_values: dict[str, Any]):
