@@ -52,13 +52,15 @@ def deploy(program: Callable[[Context], Any], *, preview: bool = False, environm
     return run(lambda: program(_context(environment)), preview=preview)
 
 
-def run(program: Callable[[], Any], *, preview: bool = False, stack: str = "test") -> list[Registered]:
+def run(
+    program: Callable[[], Any], *, preview: bool = False, project: str = "moonstack", stack: str = "test"
+) -> list[Registered]:
     """Run a whole program to its end, in an event loop of its own."""
     engine = _Engine()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        pulumi.runtime.set_mocks(engine, project="moonstack", stack=stack, preview=preview)
+        pulumi.runtime.set_mocks(engine, project=project, stack=stack, preview=preview)
         pulumi.runtime.test(lambda: _returning_nothing(program))()
     finally:
         loop.close()
