@@ -92,7 +92,6 @@ def route_action(settings: Settings, model: PublicModel, attempts: int, stream: 
         "priority": "HIGH",
         "timeout": "0s",
         "idle_timeout": seconds(model.longest + FIRST_BYTE_MARGIN_SECONDS),
-        "flush_timeout": seconds(settings.gateway.stream_timeout_seconds),
         "retry_policy": retry_policy(settings, attempts, silence(settings, model, stream)),
     }
 
