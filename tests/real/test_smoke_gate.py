@@ -12,7 +12,7 @@ from local import tools
 
 ROOT = Path(__file__).parents[2]
 
-PROGRAM = '''
+PROGRAM = """
 import dataclasses, pathlib, pulumi
 from components.context import Context
 from components.smoke_gate import SmokeGate, SmokeGateArgs
@@ -34,7 +34,7 @@ context = Context(stack="gate", environment="dev", namespace="x", provider=None,
 args = SmokeGateArgs(release=config.require("release"), prove=prove, skip=config.get_bool("skip") or False)
 gate = SmokeGate("smoke-gate", args, context)
 pulumi.export("release", gate.resources.stash.output.apply(lambda stored: stored["release"]))
-'''
+"""
 
 
 class Project:
