@@ -77,7 +77,7 @@ class GatewaySettings(Group):
     max_concurrent_streams: int = Field(default=4096, ge=1)
     """HTTP/2 streams of one client connection."""
     stream_timeout_seconds: int = Field(default=30, ge=1)
-    """A request must have arrived in full by then; a client that stops reading its answer is cut off after it."""
+    """A request must have arrived in full by then."""
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
     """Largest request body; larger ones are answered with 413."""
     max_answer_bytes: int = Field(default=32 * 2**20, ge=1024, le=256 * 2**20)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import ssl
 import subprocess
 import threading
@@ -172,21 +171,6 @@ def test_streams_pass_chunk_by_chunk(gateway: Gateway, router: Upstream):
     assert len(arrived) == 5
     assert arrived[0] < 0.15
     assert all(later - earlier > 0.1 for earlier, later in pairwise(arrived))
-
-
-def test_a_client_that_does_not_take_its_answer_is_cut_off(make, start):
-    router = start(Upstream("router", filler=20_000_000))
-    gateway = make(stack(gateway={"streamTimeoutSeconds": 1}), {"chat": router.port})
-    body = json.dumps(ASK).encode()
-    head = (
-        f"POST {CHAT} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {gateway.key}\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", gateway.settings.gateway.http_port)) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.sendall(head.encode() + body)
-        active = "/stats?filter=^http.gateway.downstream_rq_active$"
-        wait_for(lambda: "active: 1" in gateway.admin("GET", active).text)
-        wait_for(lambda: "active: 0" in gateway.admin("GET", active).text, seconds=4.5)
 
 
 def test_grpc_style_clients_speak_http_2_in_clear_text(gateway: Gateway):
