@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from local import packages, prerequisites, stack_commands, tools
+from local import dry_run, packages, stack_commands, tools
 from local.cluster import addons, lifecycle
-from local.cluster.layout import HOST_INTERFACE, NETWORK_NAMESPACE, layout
+from local.cluster.layout import layout
 from local.cluster.processes import Supervisor
 from local.cluster.status import Status, status
 from local.errors import LocalError
@@ -33,8 +33,8 @@ def up(
     """Start the local cluster, or repair it; with DRY_RUN=1 only say what would be done."""
     wanted = ("network-policies",) if network_policies else ()
     progress = Progress()
-    if os.environ.get("DRY_RUN", "0") not in ("", "0"):
-        _plan(progress, wanted)
+    if dry_run.is_on():
+        dry_run.say(progress, (*packages.NODE, *addons.packages(wanted)), (*CLUSTER, *addons.tools(wanted)))
         return
     lifecycle.up(progress, wanted)
     progress.say(f"The local cluster is ready: export KUBECONFIG={local_kubeconfig()}")
@@ -110,18 +110,6 @@ def main() -> None:
         for line in str(error).splitlines():
             Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {line}", markup=False)
         sys.exit(1)
-
-
-def _plan(progress: Progress, wanted: tuple[str, ...]) -> None:
-    place = layout()
-    prerequisites.check(place)
-    missing = packages.missing((*packages.NODE, *addons.packages(wanted)))
-    builds = tools.to_build((*CLUSTER, *addons.tools(wanted)))
-    progress.say(f"Debian packages to install: {' '.join(missing) or 'none'}")
-    progress.say(f"Tools to build: {', '.join(f'{one.module} {one.version}' for one in builds) or 'none'}")
-    progress.say(f"To create: network namespace {NETWORK_NAMESPACE}, interface {HOST_INTERFACE} ({place.host})")
-    progress.say(f"To listen: 127.0.0.1:{place.port}")
-    progress.say(f"To keep there: {place.state} (state, removed by down), {tools.bin_dir().parents[1]} (cache)")
 
 
 def _print(found: Status) -> None:

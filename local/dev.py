@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import cluster, locks, runtime, state, tools
+from local import cluster, locks, prerequisites, runtime, state, tools
 from local.cluster import pki
 from local.cluster.layout import layout
 from local.errors import LocalError
@@ -29,6 +29,7 @@ def up(arguments: list[str] | None = None) -> int:
     started = time.monotonic()
     progress = Progress()
     settings = Settings.from_stack_file(CHECKOUT / f"Pulumi.{LOCAL_STACK}.yaml")
+    prerequisites.check(layout())
     state.claim()
     build(progress)
     cluster.up(progress)

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from local import dev, images
+from local import dev, dry_run, images, packages
 from local.progress import Progress
 from local.rehearse import cli as rehearse_cli
+from local.runtime import base
+from local.tools.catalogue import DEFAULT
 from local.workspace import BACKEND_VARIABLE, CHECKOUT, LOCAL_STACK, offline, workspace
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
@@ -32,7 +34,12 @@ def deploy(
     stack: Stack = LOCAL_STACK,
     skip_preflight: Annotated[bool, typer.Option(help="Deploy though preflight finds something missing.")] = False,
 ) -> None:
-    """Bring a stack up: for dev build what is missing, start the cluster and deploy; else preflight, then `pulumi up`."""
+    """Bring a stack up: for dev build what is missing, start the cluster and deploy; else preflight, then `pulumi up`.
+
+    With DRY_RUN=1 only say what would be done.
+    """
+    if dry_run.is_on():
+        raise typer.Exit(_only_say(stack))
     if stack == LOCAL_STACK:
         raise typer.Exit(dev.up())
     here = workspace(stack)
@@ -42,6 +49,16 @@ def deploy(
             Progress().say("nothing was applied; --skip-preflight deploys all the same")
             raise typer.Exit(code)
     raise typer.Exit(here.run("up"))
+
+
+def _only_say(stack: str) -> int:
+    if stack != LOCAL_STACK:
+        return workspace(stack).run("preview")
+    progress = Progress()
+    dry_run.say(progress, (*packages.NODE, *base.missing_packages()), DEFAULT)
+    progress.say("To make in the cache where missing: images, the CPU engine, development models (10 GB)")
+    progress.say(f"To deploy: stack {stack}, with keys and certificate of its own")
+    return 0
 
 
 def pulumi(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:

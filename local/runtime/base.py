@@ -56,6 +56,11 @@ def digest() -> str:
     return cache.key(_VERSION, SUITE, *PACKAGES, *_UNNEEDED)
 
 
+def missing_packages() -> tuple[str, ...]:
+    """Debian packages of the host that the next build of the base needs; none once it is built."""
+    return () if folder().exists() else _BUILDER_PACKAGES
+
+
 def folder() -> Path:
     """Where the root file system is, or will be."""
     return cache.runtime_dir() / f"base-{digest()}"
