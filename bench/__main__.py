@@ -1,4 +1,4 @@
-"""`python -m bench`: one subcommand a subject; without one, what needs no cluster and takes a minute."""
+"""`python -m bench`: one subcommand a subject; without one, all of them."""
 
 import typer
 
@@ -12,9 +12,12 @@ app.add_typer(serving.app, name="serving")
 
 @app.callback()
 def main(context: typer.Context) -> None:
-    """Without a subcommand: the gateway's cost a request."""
+    """Without a subcommand: what needs no cluster, then serving on the running dev stack."""
     if context.invoked_subcommand is None:
         gateway.measure()
+        elasticity.controller()
+        elasticity.forecast()
+        serving.cache()
 
 
 if __name__ == "__main__":

@@ -113,19 +113,19 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
             "requests": {"cpu": pod.cpu, "memory": pod.memory, **chips},
             "limits": {"memory": pod.memory_limit, **chips},
         },
-        "startupProbe": _probe(timing.startup_failure_threshold(pod.load_seconds)),
-        "readinessProbe": _probe(2),
+        "startupProbe": _probe(timing.PROBE_PERIOD_SECONDS, timing.startup_failure_threshold(pod.load_seconds)),
+        "readinessProbe": _probe(timing.READINESS_PERIOD_SECONDS, 1),
         "lifecycle": {"preStop": {"sleep": {"seconds": timing.PRESTOP_SECONDS}}},
         "securityContext": container_security(pod.chip.capabilities),
         "volumeMounts": _mounts(pod),
     }
 
 
-def _probe(failures: int) -> dict[str, Any]:
+def _probe(period: int, failures: int) -> dict[str, Any]:
     """The engine opens its socket only once the model is loaded, so /health means loaded (B4)."""
     return {
         "httpGet": {"path": "/health", "port": ports.ENGINE},
-        "periodSeconds": timing.PROBE_PERIOD_SECONDS,
+        "periodSeconds": period,
         "timeoutSeconds": 5,
         "failureThreshold": failures,
     }
