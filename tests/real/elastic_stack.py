@@ -5,7 +5,6 @@ Simulated: the engines alone. Their pods answer as vLLM does, with metrics that 
 
 import base64
 import json
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,15 +20,16 @@ from components.scaling import controller
 from components.scaling.certificates import new_authority, new_certificate
 from components.scaling.controller_rights import admission, rights
 from components.scaling.hpa import behaviour, pods_metric, target
+from local.cluster import connect
 from local.cluster.api import Api
 from local.cluster.layout import layout
-from local.cluster.pki import certificate_file, key_file
 from rules import labels, names, ports, quantity
 from rules.metrics import served
 from rules.warm_pool import RESTING
 from settings.local_runtime import LocalRuntime
 from settings.scaling_rules import scale_down, scale_up
 from settings.settings import Settings
+from tests.real.api import client
 
 NAMESPACE = "moonstack-elastic"
 MODEL, POOL = "sim", "ascend"
@@ -244,12 +244,8 @@ def _hpa(chosen: Settings, context: Context) -> dict[str, Any]:
 @contextmanager
 def deployed() -> Iterator[Elastic]:
     """The stack, up and answering; all of it is gone afterwards, the APIService first."""
-    here = layout()
-    pair = certificate_file(here, "administrator"), key_file(here, "administrator")
-    api = Api(here.server, certificate_file(here, "ca"), *pair)
-    trust = ssl.create_default_context(cafile=str(certificate_file(here, "ca")))
-    trust.load_cert_chain(*pair)
-    with httpx.Client(base_url=here.server, verify=trust, timeout=10, trust_env=False) as http:
+    api = connect(layout())
+    with client() as http:
         running = Elastic(api, http)
         try:
             api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})

@@ -1,6 +1,5 @@
 """Scalers and a warm decode pod turned on in the running dev stack: real engines, router and gateway, by `pulumi up`."""
 
-import json
 import ssl
 import threading
 import time
@@ -15,7 +14,8 @@ import yaml
 
 from local.workspace import LOCAL_STACK, workspace
 from rules import labels, names, ports
-from tests.real.conftest import DevStack, kubectl, local
+from tests.real.api import client
+from tests.real.conftest import DevStack, local
 
 USERS, SECONDS = 6, 25
 OVERRIDES: dict[str, Any] = {
@@ -90,9 +90,14 @@ def elastic(dev_stack: DevStack) -> Iterator[DevStack]:
         local("deploy")
 
 
+def get(path: str, **parameters: str) -> httpx.Response:
+    with client() as api:
+        return api.get(path, params=parameters).raise_for_status()
+
+
 def pods(stack: DevStack, deployment: str) -> list[dict[str, Any]]:
-    selector = f"app.kubernetes.io/name={deployment}"
-    return json.loads(kubectl("get", "pods", "-n", stack.namespace, "-l", selector, "-o", "json"))["items"]
+    path = f"/api/v1/namespaces/{stack.namespace}/pods"
+    return get(path, labelSelector=f"app.kubernetes.io/name={deployment}").json()["items"]
 
 
 def deployments(stack: DevStack) -> tuple[str, str, str]:
@@ -137,7 +142,7 @@ def test_a_burst_is_answered_by_the_warm_pod_and_no_request_is_lost(elastic: Dev
     print(figures)
     assert load.failed == [] and after.failed == [] and load.answered > 20, (load.failed[:3], figures)
     assert success(elastic, name) == settled, "a resting pod was asked"
-    assert answered - load.started < cold / 4, figures
+    assert cold / (answered - decided) > 10, figures
 
 
 def test_a_second_up_changes_nothing_though_the_controller_writes_too(elastic: DevStack):
@@ -148,15 +153,14 @@ def test_a_second_up_changes_nothing_though_the_controller_writes_too(elastic: D
 
 def success(stack: DevStack, pod: str) -> float:
     """Requests that an engine has finished."""
-    path = f"/api/v1/namespaces/{stack.namespace}/pods/{pod}:{ports.ENGINE}/proxy/metrics"
-    page = kubectl("get", "--raw", path)
+    page = get(f"/api/v1/namespaces/{stack.namespace}/pods/{pod}:{ports.ENGINE}/proxy/metrics").text
     return sum(
         float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith("vllm:request_success_total")
     )
 
 
 def routed(stack: DevStack, pod: str) -> bool:
-    found = json.loads(kubectl("get", "pod", pod, "-n", stack.namespace, "-o", "json"))
+    found = get(f"/api/v1/namespaces/{stack.namespace}/pods/{pod}").json()
     return found["metadata"]["labels"].get(labels.ROUTED) == "true"
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +23,10 @@ from local.cluster import connect
 from local.cluster.addons.kwok import SimulatedPool, remove_simulated_nodes, simulate_nodes
 from local.cluster.api import Api
 from local.cluster.layout import layout
-from local.cluster.pki import certificate_file, key_file
 from rules.metrics import served
 from rules.scaling import Behaviour
 from settings.autoscaling import PredictionSettings
+from tests.real.api import trust
 from tests.real.conftest import local
 
 NAMESPACE, NAME, CHIP = "moonstack-surge", "surge", "huawei.com/Ascend910"
@@ -119,10 +118,7 @@ async def _until(condition, seconds: float) -> None:
 
 
 def _kube() -> Kube:
-    here = layout()
-    trust = ssl.create_default_context(cafile=str(certificate_file(here, "ca")))
-    trust.load_cert_chain(certificate_file(here, "administrator"), key_file(here, "administrator"))
-    return Kube(Access(here.server, trust))
+    return Kube(Access(layout().server, trust()))
 
 
 def _deployment() -> dict:

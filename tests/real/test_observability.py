@@ -10,11 +10,10 @@ import pytest
 import yaml
 
 from components.scaling.monitoring import rule, stack_alerts
-from local.cluster.layout import layout
-from local.cluster.pki import certificate_file, key_file
 from rules.alerts import panels
 from rules.metrics import ENGINES, VLLM, find
 from rules.metrics.promql import selectors
+from tests.real.api import client
 from tests.real.conftest import DevStack
 from tests.real.prometheus import Prometheus, running
 
@@ -25,10 +24,7 @@ LIVE = ("vllm", "envoy", "mooncake-master")
 @pytest.fixture(scope="module")
 def prometheus(dev_stack: DevStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     ask(dev_stack)
-    here = layout()
-    trust = ssl.create_default_context(cafile=str(certificate_file(here, "ca")))
-    trust.load_cert_chain(certificate_file(here, "administrator"), key_file(here, "administrator"))
-    with httpx.Client(base_url=here.server, verify=trust, timeout=10, trust_env=False) as api:
+    with client() as api:
         with running(tmp_path_factory.mktemp("prometheus"), api, dev_stack.namespace) as found:
             yield found
 
