@@ -120,6 +120,7 @@ class FakeStack(Channel):
         self.cluster = cluster
         self.fallback = True
         self.heed_all = False
+        self.salted: list[bool] = []
 
     async def _chat(self, request: Request) -> Response:
         response = await super()._chat(request)
@@ -129,6 +130,7 @@ class FakeStack(Channel):
         return response
 
     async def _prefill(self, body: dict[str, Any]) -> None:
+        self.salted.append("cache_salt" in body)
         await super()._prefill(body)
         for role in (names.PREFILL, names.DECODE):
             name = next((name for name in self.cluster.engines if name.startswith(role)), None)

@@ -196,10 +196,11 @@ def test_without_a_channel_nothing_is_paid_for():
     assert paid.probes(dev_settings()) == []
 
 
-async def test_reuse_is_measured_against_the_same_work_without_it(live: LiveStack):
+async def test_reuse_is_measured_against_the_same_work_without_it(stack: FakeStack, live: LiveStack):
     result = await one(throughput, live, f"throughput:{MODEL}")
     assert result.kind == "disruptive"
-    assert result.figure is not None and result.figure > 1
+    measured = stack.salted[-2 * throughput.REQUESTS - throughput.CONTEXTS :]
+    assert measured.count(True) == measured[-throughput.REQUESTS :].count(False) == throughput.REQUESTS
 
 
 @pytest.mark.parametrize(("reused", "verdict"), [(1.3, "pass"), (1.29, "fail")])
