@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from rules.chips import CHIPS
 from rules.placement import Demand, over_capacity
 from rules.problem import Problem, duplicates
+from rules.quantity import parse
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -83,6 +84,23 @@ def chips_exist(settings: "Settings") -> list[Problem]:
     ]
 
 
+def pods_fit_a_node(settings: "Settings") -> list[Problem]:
+    """No pod requests more CPU or memory than one node of its pool has."""
+    pools = {pool.name: (index, pool) for index, pool in enumerate(settings.node_pools)}
+    return [
+        Problem(
+            f"{path}.{name}",
+            wanted,
+            f"is more than a node of pool {role.pool} has ({there})",
+            f"lower it, or correct nodePools[{pools[role.pool][0]}].{name}",
+        )
+        for path, _, role in _roles(settings)
+        if role.pool in pools
+        for name in ("cpu", "memory")
+        if parse(wanted := getattr(role, name)) > parse(there := getattr(pools[role.pool][1], name))
+    ]
+
+
 def _roles(settings: "Settings"):
     for index, model in enumerate(settings.models):
         for name, placements in model.roles().items():
@@ -95,4 +113,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     chips_are_known,
     roles_have_pools,
     chips_exist,
+    pods_fit_a_node,
 )

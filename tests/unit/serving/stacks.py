@@ -14,7 +14,8 @@ _STACK: dict[str, Any] = {
     "environment": "pre",
     "cluster": {"identifier": "test", "namespace": "serving", "kubeconfig": "local"},
     "nodePools": [
-        {"name": "npu", "chip": "ascend-910b", "driverStack": "mindcluster", "arch": "arm64", "count": 4, "chipsPerNode": 8},
+        {"name": "npu", "chip": "ascend-910b", "driverStack": "mindcluster", "arch": "arm64", "count": 4, "chipsPerNode": 8,
+         "memory": "512Gi"},
         {"name": "gpu", "chip": "nvidia-h100", "driverStack": "gpu-operator", "arch": "amd64", "count": 4, "chipsPerNode": 8},
         {"name": "mig", "chip": "nvidia-h100", "driverStack": "mig-3g.40gb", "arch": "amd64", "count": 1, "chipsPerNode": 8},
         {"name": "edge", "chip": "ascend-310p", "driverStack": "hami", "arch": "arm64", "count": 1, "chipsPerNode": 4},

@@ -1,9 +1,11 @@
-"""Whether pods fit on pools: whole chips, never split over nodes."""
+"""Whether pods fit on pools: whole chips, never split over nodes, and no more CPU and memory than a node has."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.placement import Demand, nodes_needed, over_capacity
+from tests.unit.serving.stacks import accepted, refused, stack
 
 
 def one_by_one(demands: list[Demand], chips_per_node: int) -> int:
@@ -32,3 +34,16 @@ def test_a_pod_is_never_split_over_nodes():
 
 def test_a_million_pods_are_counted_at_once():
     assert nodes_needed([Demand("p", "pool", 1_000_000, 4)], 8) == 500_000
+
+
+@pytest.mark.parametrize(("name", "value", "node"), [("memory", "65Gi", "64Gi"), ("cpu", "8500m", "8")])
+def test_a_pod_that_asks_for_more_than_a_node_has_is_refused(name: str, value: str, node: str):
+    values = stack()
+    values["models"][1]["decode"][name] = value
+    assert refused(values, f"models[1].decode[0].{name}", value, f"({node})", f"nodePools[1].{name}")
+
+
+def test_a_pod_that_takes_a_whole_node_is_accepted():
+    values = stack()
+    values["models"][1]["decode"] |= {"memory": "64Gi", "cpu": "8"}
+    assert accepted(values)
