@@ -52,7 +52,8 @@ def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **opt
     context.ledger.append(manifest)
     version, kind = manifest["apiVersion"], manifest["kind"]
     name = _resource_name(manifest)
-    namespaced = "namespace" in manifest["metadata"]
+    # An object in another namespace (a RoleBinding in kube-system) does not go with the stack's own.
+    namespaced = manifest["metadata"].get("namespace") == context.namespace
     opts = context.namespaced_opts(parent, **options) if namespaced else context.opts(parent, **options)
     body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     body["metadata"] = owned(manifest["metadata"])

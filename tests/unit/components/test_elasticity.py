@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -11,7 +12,9 @@ import yaml
 from cryptography import x509
 
 from capacity.config import ControllerConfig
+from components.capacity_controller import CapacityController
 from components.elasticity import elasticity
+from components.namespace import Namespace
 from components.pd_serving import PdServing, PdServingArgs, deployment
 from components.scaling import monitoring
 from components.scaling.certificates import new_authority, new_certificate
@@ -212,6 +215,24 @@ def test_the_controller_runs_twice_without_rights_it_does_not_need(declared: Cal
     assert recorder.created("ClusterRole") == {}
     policy = recorder.created("ValidatingAdmissionPolicy")["capacity-controller-moonstack-dev"]["spec"]
     assert any("object.spec == oldObject.spec" in v["expression"] for v in policy["validations"])
+
+
+def test_what_lies_in_kube_system_is_deleted_by_name_and_not_with_the_stacks_namespace(
+    declare_stack: Declare, dev_values: dict[str, Any]
+):
+    settings, gone_with = elastic(dev_values), {}
+
+    def remember(args: pulumi.ResourceTransformationArgs) -> None:
+        gone_with[args.name] = args.opts.deleted_with
+
+    def program(ctx: Any) -> None:
+        pulumi.runtime.register_stack_transformation(remember)
+        namespace = Namespace(ctx.namespace, "restricted", ctx)
+        CapacityController("c", settings, replace(ctx, namespace_object=namespace.resources.namespace))
+
+    declare_stack(program)
+    assert gone_with["capacity-controller-moonstack-dev"] is None
+    assert gone_with["capacity-controller-expiry"] is not None
 
 
 def test_the_api_is_trusted_by_the_authority_that_signed_its_certificate(
