@@ -223,7 +223,7 @@ def test_what_lies_in_kube_system_is_deleted_by_name_and_not_with_the_stacks_nam
     settings, gone_with = elastic(dev_values), {}
 
     def remember(args: pulumi.ResourceTransformationArgs) -> None:
-        gone_with[args.name] = args.opts.deleted_with
+        gone_with[args.type_.rpartition(":")[2], args.name] = args.opts.deleted_with
 
     def program(ctx: Any) -> None:
         pulumi.runtime.register_stack_transformation(remember)
@@ -231,8 +231,8 @@ def test_what_lies_in_kube_system_is_deleted_by_name_and_not_with_the_stacks_nam
         CapacityController("c", settings, replace(ctx, namespace_object=namespace.resources.namespace))
 
     declare_stack(program)
-    assert gone_with["capacity-controller-moonstack-dev"] is None
-    assert gone_with["capacity-controller-expiry"] is not None
+    assert gone_with["RoleBinding", "capacity-controller-moonstack-dev"] is None
+    assert gone_with["RoleBinding", "capacity-controller"] is not None
 
 
 def test_the_api_is_trusted_by_the_authority_that_signed_its_certificate(
