@@ -23,7 +23,9 @@ def run(*command: str, timeout: int = 600, check: bool = True) -> subprocess.Com
     """A command in the checkout, its output captured."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
     if check:
-        assert done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        assert done.returncode == 0, (
+            f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
     return done
 
 
