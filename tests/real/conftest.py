@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from local import runtime
+from local.cluster.layout import layout
+from local.progress import Progress
 from settings.paths import local_kubeconfig, state_dir
 from settings.settings import Settings
 
@@ -55,8 +58,10 @@ class DevStack:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Path]:
-    """The kubeconfig of the running local cluster."""
+    """The kubeconfig of the running local cluster, which has the images of our pods."""
     local("up")
+    runtime.ensure(Progress())
+    runtime.import_images(layout().socket, Progress())
     os.environ["KUBECONFIG"] = str(local_kubeconfig())
     yield local_kubeconfig()
     if os.environ.get("MOONSTACK_KEEP") != "1":
