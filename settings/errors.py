@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +20,9 @@ class SettingsError(Exception):
             "\n".join([f"{len(self.problems)} problem(s) in {source}:", *(f"  {p.line()}" for p in self.problems)])
         )
 
+
+_LONGEST_TEXT: Final = 200
+"""Characters of a text, or bits of a number, that a problem shows."""
 
 _FIX = {
     "missing": ("is required", "add it"),
@@ -57,16 +60,16 @@ def _problem(detail: ErrorDetails, key: str, root: Any) -> Problem:
     kind = detail["type"]
     context = detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return Problem(path, value, "is not a known key", _suggestion(detail["loc"], root))
+        return Problem(path, brief(value), "is not a known key", _suggestion(detail["loc"], root))
     if kind == "missing":
         return Problem(path, None, "is required", "add it")
     if kind == "value_error":
         limit, _, fix = str(context["error"]).partition("; ")
-        return Problem(path, _brief(value), limit, fix or "correct it")
+        return Problem(path, brief(value), limit, fix or "correct it")
     if kind in _FIX:
         limit, fix = _FIX[kind]
-        return Problem(path, _brief(value), limit.format(**context), fix)
-    return Problem(path, _brief(value), detail["msg"][0].lower() + detail["msg"][1:], "correct the type or value")
+        return Problem(path, brief(value), limit.format(**context), fix)
+    return Problem(path, brief(value), detail["msg"][0].lower() + detail["msg"][1:], "correct the type or value")
 
 
 def _path(key: str, location: tuple[int | str, ...]) -> str:
@@ -78,12 +81,30 @@ def _path(key: str, location: tuple[int | str, ...]) -> str:
     return path
 
 
-def _brief(value: Any) -> Any:
-    return (
-        f"{type(value).__name__} of {len(value)}"
-        if isinstance(value, dict | list | tuple) and len(str(value)) > 80
-        else value
-    )
+def brief(value: Any) -> Any:
+    """The value itself, or its kind and size if a line can't hold it."""
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}…"
+    if isinstance(value, int) and value.bit_length() > _LONGEST_TEXT:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, dict | list | tuple) and _is_long(value):
+        return f"{type(value).__name__} of {len(value)}"
+    return value
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a collection takes more than 80 characters; stops there, however far YAML aliases multiply it."""
+    room, left = 80, [value]
+    while left and room >= 0:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            left += one
+        else:
+            room -= len(str(brief(one)))
+        room -= 2
+    return room < 0
 
 
 def _suggestion(location: tuple[int | str, ...], root: Any) -> str:

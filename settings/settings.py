@@ -15,7 +15,7 @@ from settings.base import Group
 from settings.channel import ChannelModelsSettings, ChannelSettings
 from settings.checks import CHECKS
 from settings.cluster import ClusterScope, ClusterSettings, Environment
-from settings.errors import SettingsError, from_pydantic
+from settings.errors import SettingsError, brief, from_pydantic
 from settings.gateway import GatewaySettings
 from settings.keys import KeysSettings
 from settings.kthena import KthenaSettings
@@ -84,14 +84,16 @@ class Settings(Group):
             raise SettingsError(
                 [Problem(path.name, None, "no such stack file", f"choose one of: {stacks}")], str(path)
             ) from None
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
             reason = " ".join(str(error).split())
             raise SettingsError(
                 [Problem(path.name, None, f"cannot be read: {reason}", "correct the file")], str(path)
             ) from None
         config = (document.get("config") if isinstance(document, dict) else None) or {}
         if not isinstance(config, dict):
-            raise SettingsError([Problem("config", config, "must be a mapping", "write one key a line")], str(path))
+            raise SettingsError(
+                [Problem("config", brief(config), "must be a mapping", "write one key a line")], str(path)
+            )
         prefix = f"{NAMESPACE}:"
         values = {str(key).removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)}
         return cls.from_mapping(values, source=path.name)

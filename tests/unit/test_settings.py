@@ -87,6 +87,30 @@ def test_a_stack_file_that_is_no_yaml_is_one_clear_problem(tmp_path: Path):
         Settings.from_stack_file(broken)
 
 
+@pytest.mark.parametrize("text", ["config: " + "[" * 3000, "config: {x: " + "9" * 5000 + "}"])
+def test_nesting_and_numbers_beyond_what_the_parser_takes_are_one_clear_problem(tmp_path: Path, text: str):
+    path = tmp_path / "Pulumi.x.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        Settings.from_stack_file(path)
+
+
+def test_a_value_that_aliases_multiply_is_refused_without_being_written_out(tmp_path: Path):
+    layers = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+    path = tmp_path / "Pulumi.x.yaml"
+    path.write_text("\n".join(["l0: &l0 [x]", *layers, "config: {'moonstack:environment': *l11}"]))
+    with pytest.raises(SettingsError, match="environment: 'list of 9': must be one of"):
+        Settings.from_stack_file(path)
+
+
+def test_a_number_or_text_too_long_for_a_line_is_abbreviated():
+    values = dev() | {"environment": "x" * 10_000}
+    values["nodePools"][0]["chipsPerNode"] = 1 << 20_000
+    found = lines(values)
+    assert any("a number of 20001 bits" in line for line in found)
+    assert all(len(line) < 400 for line in found)
+
+
 def test_key_values_never_enter_the_settings():
     values = dev() | {"keyValue-dev-client": {"secure": "v1:abc"}}
     assert "keyValue" not in Settings.from_mapping(values).model_dump_json()
