@@ -104,7 +104,7 @@ def test_a_value_that_aliases_multiply_is_refused_without_being_written_out(tmp_
 
 
 def test_a_number_or_text_too_long_for_a_line_is_abbreviated():
-    values = dev() | {"environment": "x" * 10_000}
+    values: dict[str, Any] = dev() | {"environment": "x" * 10_000}
     values["nodePools"][0]["chipsPerNode"] = 1 << 20_000
     found = lines(values)
     assert any("a number of 20001 bits" in line for line in found)
