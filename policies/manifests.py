@@ -12,6 +12,8 @@ from policies.state import is_state, state_objects
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_VALUES: Final = 1_000_000
+"""Values of one document with its aliases written out; a rendered stack has some ten thousand."""
 
 
 class ManifestError(Exception):
@@ -22,7 +24,11 @@ def load(path: Path) -> list[Object]:
     """All objects below a folder, or of one file. Raises ManifestError, also when there is nothing to read."""
     if not path.exists():
         raise ManifestError(f"{path}: no such file or folder")
-    files = sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES) if path.is_dir() else [path]
+    files = (
+        sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES and not one.is_dir())
+        if path.is_dir()
+        else [path]
+    )
     root = path if path.is_dir() else path.parent
     objects = [one for file in files for one in _file(file, str(file.relative_to(root)))]
     if not objects:
@@ -33,19 +39,47 @@ def load(path: Path) -> list[Object]:
 def _file(file: Path, source: str) -> Iterator[Object]:
     for document in _documents(file):
         if is_state(document):
-            yield from state_objects(document, source)
+            yield from _of_state(file, document, source)
         else:
             yield from (Object(one, source=source) for one in _expanded(document) if "kind" in one)
+
+
+def _of_state(file: Path, document: Mapping[str, Any], source: str) -> list[Object]:
+    try:
+        return list(state_objects(document, source))
+    except (AttributeError, TypeError, ValueError):
+        raise ManifestError(
+            f"{file}: cannot be read: is no state as `pulumi stack export` writes it; export it again"
+        ) from None
 
 
 def _documents(file: Path) -> Iterator[Mapping[str, Any]]:
     try:
         text = file.read_text()
-        documents = [json.loads(text)] if file.suffix == ".json" else list(yaml.load_all(text, Loader=_LOADER))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        documents = [json.loads(text)] if file.suffix == ".json" else _yaml(text)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise ManifestError(f"{file}: cannot be read: {reason[:200]}") from None
     yield from (document for document in documents if isinstance(document, Mapping))
+
+
+def _yaml(text: str) -> list[Any]:
+    """Raises ValueError for a document that is endless, or nearly so, because of its aliases."""
+    documents = list(yaml.load_all(text, Loader=_LOADER))
+    if _size(documents, {}) > _MOST_VALUES:
+        raise ValueError(f"aliases make more than {_MOST_VALUES:,} values of it; write them out")
+    return documents
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """Values below one, aliases written out; each is visited once, and one inside itself counts as too many."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = _MOST_VALUES + 1
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(item, known) for item in items)
+    return known[id(value)]
 
 
 def _expanded(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

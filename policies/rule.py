@@ -11,6 +11,7 @@ from settings.settings import Settings
 Severity = Literal["low", "medium", "high", "critical"]
 Enforcement = Literal["mandatory", "advisory"]
 UNDECIDED = "a value is unknown until up; the rule runs again in up and on the exported state"
+MISSHAPEN = "can't be judged: a field has a type that Kubernetes doesn't take, or is missing; compare with the API"
 Concern = Literal["key-hygiene", "placement", "serving", "scaling", "network"]
 CONCERNS: Final[Mapping[Concern, str]] = {
     "key-hygiene": "Keys stand in Secrets alone, reach only their consumer, and can be rotated.",
@@ -65,11 +66,16 @@ class Rule:
 
 
 def guarded(findings: Iterable[Finding], about: Object) -> Iterator[Finding]:
-    """What is found before an unknown value stays; the unknown value itself becomes a note about the object."""
+    """What is found before an unknown value stays; the unknown value itself becomes a note about the object.
+
+    An object of a shape that the API server would refuse is a finding too, never the end of the other rules.
+    """
     try:
         yield from findings
     except Undecided:
         yield Finding(about, "", UNDECIDED, undecided=True)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        yield Finding(about, "", f"{MISSHAPEN} ({type(error).__name__})")
 
 
 @dataclass(frozen=True)

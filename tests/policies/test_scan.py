@@ -3,6 +3,7 @@
 import base64
 import json
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
@@ -68,6 +69,58 @@ def test_what_cannot_be_read_is_one_line_and_exit_2(tmp_path):
         assert said in result.output
         assert "Traceback" not in result.output
     assert "choose one of" in run(str(tmp_path), "--format", "xml").output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"deployment": {"resources": ["x"]}}',
+        '{"deployment": {"resources": 5}}',
+        '{"kind": "Pod", "a": ' + "[" * 100_000,
+    ],
+)
+def test_a_state_or_nesting_that_nobody_exports_is_one_line_and_exit_2(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    result = run(str(path))
+    assert (result.exit_code, "cannot be read" in result.output) == (2, True)
+
+
+def test_aliases_that_multiply_or_lead_in_a_circle_are_refused_at_once(tmp_path):
+    layers = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+    for text in ("\n".join(["kind: Pod", "l0: &l0 [x]", *layers]), "kind: Pod\nspec: &a {x: *a}"):
+        path = tmp_path / "a.yaml"
+        path.write_text(text)
+        result = run(str(path))
+        assert (result.exit_code, "aliases make more than" in result.output) == (2, True)
+
+
+def test_aliases_that_only_share_a_value_are_scanned(tmp_path):
+    key = fake_key()
+    (tmp_path / "a.yaml").write_text(f"kind: ConfigMap\nmetadata: &m {{name: one}}\nx: *m\ndata: {{k: {key}}}\n")
+    assert run(str(tmp_path)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("NetworkPolicy", {"ingress": ["x"]}),
+        ("HorizontalPodAutoscaler", {"maxReplicas": 3}),
+        ("PodDisruptionBudget", {"selector": "x"}),
+    ],
+)
+def test_an_object_of_a_wrong_shape_is_a_violation_and_hides_no_other(tmp_path, kind, spec):
+    write(tmp_path, "a.yaml", thing(kind, "misshapen", spec=spec), thing("ConfigMap", "one", data={"x": fake_key()}))
+    result = run(str(tmp_path))
+    assert result.exit_code == 1
+    assert "can't be judged" in result.output
+    assert "no-key-text" in result.output
+
+
+def test_a_folder_named_like_a_manifest_is_looked_into(tmp_path):
+    (tmp_path / "x.yaml").mkdir()
+    write(tmp_path / "x.yaml", "a.yaml", thing("ConfigMap", "one", data={"x": fake_key()}))
+    assert "ConfigMap" in run(str(tmp_path)).stdout
 
 
 def test_an_unknown_stack_is_answered_with_the_known_ones(tmp_path, monkeypatch):
