@@ -44,8 +44,9 @@ def definitions(api: Api, documents: list[dict[str, Any]]) -> Iterator[None]:
     try:
         for path, document in missing.items():
             api.apply(document, path)
-        for path in missing:
+        for path, document in missing.items():
             wait_until(lambda path=path: _established(api, path), f"{path} being served", 30.0)
+            wait_until(lambda document=document: _listed(api, document), f"{path} being stored", 30.0)
         yield
     finally:
         for path in missing:
@@ -112,6 +113,16 @@ def _cordon(api: Api, unschedulable: bool) -> None:
 def _established(api: Api, path: str) -> bool:
     conditions = api.get(path).get("status", {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _listed(api: Api, definition: dict[str, Any]) -> bool:
+    """A definition that is deleted before its storage is ready stays for minutes: the API server's clean-up lists first."""
+    spec = definition["spec"]
+    return all(
+        exists(api, f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}")
+        for version in spec["versions"]
+        if version["served"]
+    )
 
 
 def _all_ready(api: Api, pools: list[SimulatedPool]) -> bool:

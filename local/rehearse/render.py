@@ -58,4 +58,6 @@ def file_name(manifest: dict[str, Any]) -> str:
 def _without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
     order = ("apiVersion", "kind", "metadata")
     shown = {key: value for key, value in inputs.items() if value != _HIDDEN and not key.startswith("__")}
+    if shown.get("type") == "kubernetes.io/tls":
+        shown["data"] = {"tls.crt": "", "tls.key": ""}  # the API server wants both names, whatever they hold
     return {**{key: shown[key] for key in order}, **{key: value for key, value in shown.items() if key not in order}}

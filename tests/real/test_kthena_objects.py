@@ -51,7 +51,9 @@ def rendered(release: Release, folder: Path) -> Path:
 
 
 def dry_run(folder: Path) -> str:
-    return kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", str(folder), check=False)
+    # Forced: dev, which may run beside, owns cluster-scoped objects of the same names; nothing is written.
+    flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
+    return kubectl("apply", *flags, "-f", str(folder), check=False)
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -94,6 +94,14 @@ def test_overrides_are_few_and_each_is_explained():
     assert Settings.from_mapping(values | changed).models == Settings.from_mapping(values).models
 
 
+def test_a_rendered_certificate_names_its_parts_as_the_api_server_wants():
+    inputs = {
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": "[secret]", "metadata": {"name": "t"},
+    }  # fmt: skip
+    (found,) = manifests_of([{"newState": {"type": "kubernetes:core/v1:Secret", "inputs": inputs}}])
+    assert found["data"] == {"tls.crt": "", "tls.key": ""}
+
+
 def test_rendered_files_are_named_by_kind_namespace_and_name_and_hold_no_secret():
     steps = [
         {"newState": {"type": "kubernetes:core/v1:Secret", "inputs": {
