@@ -56,4 +56,6 @@ def _chosen(only: str | None) -> list[Drill]:
     for name in wanted:
         if name not in known:
             raise PermanentError(f"{name!r} is not a drill", f"choose among: {', '.join(known)}")
+    if not wanted:
+        raise PermanentError("--only names no drill", f"choose among: {', '.join(known)}")
     return [known[name] for name in wanted]

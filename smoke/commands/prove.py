@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from settings.smoke import Way
 from smoke import suite
@@ -53,7 +54,7 @@ def run(
 def compare(earlier: Path, now: Path) -> None:
     """Compare two JSON reports; exit 1 when something got worse."""
     with one_line_errors():
-        found = regressions(*(Report.model_validate_json(path.read_text()) for path in (earlier, now)))
+        found = regressions(_report(earlier), _report(now))
     for one in found:
         console.print(f"✗ {one.probe}: {one.text}", markup=False, style="red")
     console.print(f"{len(found)} regression(s)")
@@ -76,6 +77,17 @@ def promote(
     console.print(f"next: pulumi up -s {target}")
 
 
+def _report(path: Path) -> Report:
+    try:
+        return Report.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise PermanentError(
+            f"{path} is no report: {where}: {first['msg']}", "give what `run --json` wrote, of this version"
+        ) from None
+
+
 def _classes(text: str) -> list[ProbeClass]:
     chosen = [part.strip() for part in text.split(",") if part.strip()]
     for part in chosen:
@@ -83,4 +95,6 @@ def _classes(text: str) -> list[ProbeClass]:
             raise typer.BadParameter(
                 f"{part!r} is not a class; choose among {', '.join(CLASSES)}", param_hint="--classes"
             )
+    if not chosen:
+        raise typer.BadParameter(f"names none; choose among {', '.join(CLASSES)}", param_hint="--classes")
     return [kind for kind in CLASSES if kind in chosen]

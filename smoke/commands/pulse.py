@@ -18,7 +18,7 @@ def pulse(
     stack: StackOption = "dev",
     model: Annotated[str | None, typer.Option(help="Model to load; the first one when not given.")] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Open loop: requests a second at the top, instead of users.")
+        float | None, typer.Option(min=0.001, help="Open loop: requests a second at the top, instead of users.")
     ] = None,
     json: JsonOption = None,
     html: HtmlOption = None,

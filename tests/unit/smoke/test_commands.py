@@ -56,6 +56,26 @@ def test_a_run_that_could_not_begin_is_exit_code_2(monkeypatch: pytest.MonkeyPat
     assert json.loads((tmp_path / "r.json").read_text())["probes"][0]["name"] == "entrance"
 
 
+@pytest.mark.parametrize("content", [b'{"a":', b"[]", b"\xff\xfe", b""])
+def test_comparing_what_is_no_report_is_one_line_and_exit_code_2(tmp_path: Path, content: bytes):
+    path = tmp_path / "r.json"
+    path.write_bytes(content)
+    result = call("compare", str(path), str(path))
+    assert (result.exit_code, "is no report" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [("run", "--classes", ","), ("drill", "--only", ","), ("pulse", "--rate", "-1")])
+def test_a_choice_of_nothing_is_refused_before_the_stack_is_asked(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+):
+    async def connect(*_: Any) -> Any:
+        raise AssertionError("the stack was asked")
+
+    monkeypatch.setattr("smoke.cluster.Cluster.connect", connect)
+    result = call(*arguments)
+    assert (result.exit_code, arguments[1] in result.output) == (2, True)
+
+
 def test_an_unknown_stack_is_one_line_and_exit_code_2():
     result = call("run", "--stack", "nowhere")
     assert result.exit_code == 2
