@@ -1,5 +1,6 @@
 """A stack's objects as YAML, one file an object: what Pulumi would apply, read from its own preview."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ OFFLINE = {"MOONSTACK_OFFLINE": "1", "PULUMI_OPTION_POLICY_PACK": ""}
 """Placeholder keys are accepted; `make preview` is where the policies judge."""
 CLUSTER_SCOPED = "_cluster"
 _HIDDEN = "[secret]"
+_RENDERED = re.compile(r"[a-z]+\.[a-z0-9_-]+\.[^/]+\.yaml")
+"""What `file_name` makes."""
 
 
 def render(stack: str, folder: Path) -> list[Path]:
@@ -20,11 +23,13 @@ def render(stack: str, folder: Path) -> list[Path]:
 
     Nothing is applied, no cluster is asked, and no secret is written: the keys are placeholders. Raises LocalError.
     """
+    require_ours(folder)
     manifests = stack_manifests(stack)
-    folder.mkdir(parents=True, exist_ok=True)
-    if foreign := [path.name for path in folder.iterdir() if path.suffix != ".yaml"]:
-        raise LocalError(f"{folder} holds other files ({foreign[0]}, …): give a new folder")
-    for path in folder.glob("*.yaml"):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalError(f"--out {folder}: cannot be made ({error.strerror}): give another folder") from None
+    for path in folder.iterdir():
         path.unlink()
     written = []
     for manifest in manifests:
@@ -32,6 +37,16 @@ def render(stack: str, folder: Path) -> list[Path]:
         path.write_text(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=140))
         written.append(path)
     return sorted(written)
+
+
+def require_ours(folder: Path) -> None:
+    """Raises LocalError unless a folder is missing, empty, or holds nothing but files of an earlier rendering."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise LocalError(f"--out {folder}: is a file: give a new folder")
+    if foreign := sorted(path.name for path in folder.iterdir() if not _RENDERED.fullmatch(path.name)):
+        raise LocalError(f"--out {folder}: holds other files ({foreign[0]}, …): give a new folder")
 
 
 def stack_manifests(stack: str, overrides: dict[str, Any] | None = None) -> list[dict[str, Any]]:

@@ -1,12 +1,16 @@
 """Rendering and rehearsal: the parts that need no cluster."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from components.kthena.serving import model_serving
+from local.errors import LocalError
 from local.rehearse.expand import pods_of
 from local.rehearse.nodes import simulated_pools
 from local.rehearse.overrides import NAMESPACE, WHY, overrides
-from local.rehearse.render import file_name, manifests_of
+from local.rehearse.render import file_name, manifests_of, render, require_ours
 from local.rehearse.report import Report, pool_reports, unplaced
 from settings.settings import Settings
 from tests.unit.serving.stacks import stack
@@ -100,6 +104,25 @@ def test_a_rendered_certificate_names_its_parts_as_the_api_server_wants():
     }  # fmt: skip
     (found,) = manifests_of([{"newState": {"type": "kubernetes:core/v1:Secret", "inputs": inputs}}])
     assert found["data"] == {"tls.crt": "", "tls.key": ""}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "values.yaml", "Pulumi.dev.yaml"])
+def test_rendering_into_a_folder_of_other_files_is_refused_before_anything_is_removed(tmp_path: Path, name: str):
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "service.llm.gateway.yaml").touch()
+    with pytest.raises(LocalError, match=f"holds other files .{name}"):
+        render("dev", tmp_path)
+    with pytest.raises(LocalError, match="is a file"):
+        render("dev", tmp_path / name)
+    assert (tmp_path / name).read_text() == "mine"
+    assert (tmp_path / "service.llm.gateway.yaml").exists()
+
+
+def test_a_folder_of_an_earlier_rendering_is_taken_again(tmp_path: Path):
+    for metadata in ({"name": "llm"}, {"name": "v1beta2.custom.metrics.k8s.io"}, {"name": "gate", "namespace": "llm"}):
+        (tmp_path / file_name({"kind": "APIService", "metadata": metadata})).touch()
+    require_ours(tmp_path)
+    require_ours(tmp_path / "new")
 
 
 def test_rendered_files_are_named_by_kind_namespace_and_name_and_hold_no_secret():
