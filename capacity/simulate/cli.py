@@ -12,6 +12,7 @@ from rich.table import Table
 from capacity.simulate import judge, report
 from capacity.simulate.run import replay
 from capacity.simulate.scenario import Work, scenarios, with_scalers
+from capacity.simulate.score import METHODS
 from capacity.simulate.score import score as scored
 from capacity.simulate.trace import GENERATED, Trace, TraceError, read
 from settings.errors import SettingsError
@@ -20,7 +21,7 @@ from settings.settings import Settings
 Stack = Annotated[str, typer.Option("--stack", "-s", help="The stack whose rules are tried: Pulumi.<stack>.yaml.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="CSV with columns seconds,requests_per_second.")]
 Generate = Annotated[str | None, typer.Option(help=f"A generated load instead: {', '.join(GENERATED)}.")]
-Scale = Annotated[float, typer.Option(min=0.0, help="Factor for a generated load.")]
+Scale = Annotated[float, typer.Option(min=0.0, max=10_000.0, help="Factor for a generated load.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")]
 
 
@@ -52,12 +53,11 @@ def simulate(
         results.append((course, figures, found))
         report.show(console, course, figures, found)
         if svg is not None:
-            svg.mkdir(parents=True, exist_ok=True)
-            (svg / f"{course.target}.svg").write_text(report.as_svg(course))
+            _write(svg / f"{course.target}.svg", report.as_svg(course))
     if not results:
         _fail(f"stack {stack} serves no model natively, and Kthena's own scaler is not simulated")
     if json_file is not None:
-        json_file.write_text(json.dumps(report.as_json(results)))
+        _write(json_file, json.dumps(report.as_json(results)))
     if strict and any(found for _, _, found in results):
         raise typer.Exit(1)
 
@@ -80,12 +80,17 @@ def score(
 ) -> None:
     """Compare the forecasting methods on a load of several days."""
     scores = scored(_trace(trace, generate, scale), ahead, margin)
+    if silent := sorted(METHODS.keys() - {row.method for row in scores}):
+        said = f"the load is too short for {', '.join(silent)}: give one of some days"
+        Console(stderr=True, highlight=False, soft_wrap=True).print(said, markup=False)
+    if not scores:
+        raise typer.Exit(2)
     table = Table("method", "mean error", "minutes under", "load lost", "spare")
     for row in scores:
         table.add_row(row.method, f"{row.mean_error:.2f}", f"{row.under:.1%}", f"{row.lost:.2%}", f"{row.spare:.0%}")
     Console().print(table)
     if json_file is not None:
-        json_file.write_text(json.dumps({"schema": 1, "scores": [asdict(row) for row in scores]}))
+        _write(json_file, json.dumps({"schema": 1, "scores": [asdict(row) for row in scores]}))
 
 
 def _settings(stack: str) -> Settings:
@@ -106,6 +111,14 @@ def _trace(path: Path | None, generate: str | None, scale: float) -> Trace:
     if generate not in GENERATED:
         _fail(f"--generate {generate}: is no generated load; choose one of: {', '.join(GENERATED)}")
     return GENERATED[generate](scale)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        _fail(f"{path}: cannot be written: {error.strerror}; give another path")
 
 
 def _fail(message: str) -> NoReturn:

@@ -24,12 +24,16 @@ class Score:
 
 
 def score(trace: Trace, ahead: int, margin_percent: float) -> list[Score]:
-    """All methods over the last third of a trace, `ahead` minutes ahead, capacity being the forecast with its margin."""
+    """All methods over the last third of a trace, `ahead` minutes ahead, capacity being the forecast with its margin.
+
+    A method that has no forecast there, because the trace is too short for it, is left out.
+    """
     load = trace.sampled(60)
-    return [_score(name, method, load, ahead, margin_percent) for name, method in METHODS.items()]
+    scores = [_score(name, method, load, ahead, margin_percent) for name, method in METHODS.items()]
+    return [one for one in scores if one is not None]
 
 
-def _score(name: str, method: Callable, load: list[float], ahead: int, margin_percent: float) -> Score:
+def _score(name: str, method: Callable, load: list[float], ahead: int, margin_percent: float) -> Score | None:
     errors, under, lost, capacity_sum, came_sum = [], 0, 0.0, 0.0, 0.0
     for now in range(len(load) * 2 // 3, len(load) - ahead + 1):
         forecast = method(load[:now], ahead)
@@ -40,7 +44,9 @@ def _score(name: str, method: Callable, load: list[float], ahead: int, margin_pe
         under += came > capacity
         lost += max(0.0, came - capacity)
         capacity_sum, came_sum = capacity_sum + capacity, came_sum + came
-    count = max(1, len(errors))
+    if not errors:
+        return None
+    count = len(errors)
     return Score(
         name,
         round(sum(errors) / count, 3),

@@ -10,6 +10,11 @@ from typing import Final
 
 from rules.problem import Problem
 
+LONGEST_SECONDS: Final = 60 * 86400
+"""A trace's length: two months; every second is walked through, and forecasts look back some days."""
+HIGHEST_RATE: Final = 1_000_000
+"""Requests a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -57,8 +62,14 @@ def read(path: Path) -> Trace:
             raise _bad(path, number, row, "needs two numbers", "columns: seconds,requests_per_second") from None
         if not (math.isfinite(second) and math.isfinite(rate)) or rate < 0:
             raise _bad(path, number, row, "must be finite and not negative", "correct the line")
+        if rate > HIGHEST_RATE:
+            raise _bad(path, number, row, f"has a rate above {HIGHEST_RATE:,}", "give requests a second")
         if times and second <= times[-1]:
             raise _bad(path, number, row, f"comes after second {times[-1]:g}", "sort the lines by time")
+        if times and second - times[0] > LONGEST_SECONDS:
+            raise _bad(
+                path, number, row, f"is more than {LONGEST_SECONDS // 86400} days after the first line", "cut it"
+            )
         times.append(second)
         rates.append(rate)
     if not times:

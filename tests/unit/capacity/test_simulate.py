@@ -144,6 +144,29 @@ def test_a_broken_trace_is_one_clear_line(tmp_path: Path, text: str, said: str):
         read(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize(("line", "said"), [("1e15,5", "more than 60 days"), ("60,1e308", "a rate above 1,000,000")])
+def test_a_trace_that_no_machine_could_replay_is_refused_at_its_line(tmp_path: Path, line: str, said: str):
+    (tmp_path / "t.csv").write_text(f"seconds,requests_per_second\n0,5\n{line}\n")
+    with pytest.raises(TraceError, match=f"t.csv:3.*{said}"):
+        read(tmp_path / "t.csv")
+
+
+def test_an_endless_scale_is_refused():
+    result = CliRunner().invoke(app, ["score", "--generate", "pulse", "--scale", "inf"])
+    assert (result.exit_code, "--scale" in result.output) == (2, True)
+
+
+def test_a_load_too_short_to_forecast_has_no_score(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("seconds,requests_per_second\n0,5\n")
+    result = CliRunner().invoke(app, ["score", "--trace", str(tmp_path / "t.csv")])
+    assert (result.exit_code, "too short for lastValue, sameTimeOfDay" in result.output) == (2, True)
+
+
+def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path):
+    result = CliRunner().invoke(app, ["score", "--generate", "day", "--json", str(tmp_path)])
+    assert (result.exit_code, "cannot be written" in result.output) == (2, True)
+
+
 def test_the_score_prefers_the_method_that_knows_the_day():
     minutes = tuple(range(0, 6 * 1440))
     trace = Trace(
