@@ -20,10 +20,13 @@ _PROVIDER = "pulumi-resource-kubernetes"
 def ensure(names: Iterable[str] = DEFAULT, progress: Progress | None = None) -> None:
     """Make every named tool ready to run, and link it into `bin_dir()`; what is missing or broken is built.
 
-    Raises LocalError if Go is too old, a build fails, or a wheel's program is not installed.
+    Raises LocalError if there is no such tool, Go is too old, a build fails, or a wheel's program is not installed.
     """
     progress = progress or Progress()
     names = list(names)
+    known = {*BUILD_OF, *PYTHON_TOOLS, LANGUAGE_HOST}
+    if unknown := [name for name in names if name not in known]:
+        raise LocalError(f"{unknown[0]} is no tool of ours; choose among: {', '.join(sorted(known))}")
     missing = to_build(names)
     if missing:
         go.require([one.folder for one in missing])

@@ -31,6 +31,11 @@ def _go(on_path, version: str, toolchain: str = "auto") -> None:
     on_path("go", f"echo go{version}; echo {toolchain}")
 
 
+def test_an_unknown_tool_is_answered_with_the_known_ones(on_path):
+    with pytest.raises(LocalError, match=r"nope is no tool of ours; choose among: .*pulumi"):
+        tools.ensure(["nope"])
+
+
 def test_a_machine_without_go_is_told_where_to_get_it(on_path):
     with pytest.raises(LocalError, match=r"Go is not on PATH.*go\.dev/doc/install"):
         go.require([GO_MODULES / "etcd"])
