@@ -35,7 +35,7 @@ ModelName = Annotated[
 Port = Annotated[int, Field(ge=1, le=65535)]
 Quantity = Annotated[
     str,
-    StringConstraints(pattern=r"^\d+(\.\d+)?(m|[kMGTP]|[KMGTP]i)?$"),
+    StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTP]|[KMGTP]i)?$"),
     Field(json_schema_extra={"format": "quantity"}),
 ]
 """A Kubernetes resource quantity such as 500m, 3Gi or 8."""

@@ -77,7 +77,7 @@ class ChannelSettings(Group):
     """Concurrency budget: requests that one gateway pod may have open at the channel."""
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
     """How long an answer that is not streamed may take: it has no first byte before its last."""
-    proxy: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+:\d{1,5}$")
+    proxy: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}$")
     """host:port of an HTTP proxy that the channel is reached through (CONNECT); TLS goes through it untouched."""
     daily_requests: int | None = Field(default=None, ge=1)
     """Cap on what all gateway pods together send to the channel in a day; above it the channel is answered for with 429."""

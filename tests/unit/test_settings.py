@@ -111,6 +111,12 @@ def test_a_number_or_text_too_long_for_a_line_is_abbreviated():
     assert all(len(line) < 400 for line in found)
 
 
+def test_digits_of_other_scripts_are_no_quantity():
+    values = dev()
+    values["models"][0]["prefill"]["memory"] = "٣Gi"
+    assert any("prefill[0].memory: '٣Gi': must match" in line for line in lines(values))
+
+
 def test_key_values_never_enter_the_settings():
     values = dev() | {"keyValue-dev-client": {"secure": "v1:abc"}}
     assert "keyValue" not in Settings.from_mapping(values).model_dump_json()
