@@ -62,7 +62,6 @@ def cluster() -> Iterator[Path]:
     local("up")
     runtime.ensure(Progress())
     runtime.import_images(layout().socket, Progress())
-    os.environ["KUBECONFIG"] = str(local_kubeconfig())
     yield local_kubeconfig()
     if os.environ.get("MOONSTACK_KEEP") != "1":
         local("down")

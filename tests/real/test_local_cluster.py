@@ -124,8 +124,8 @@ def test_nobody_comes_in_without_a_certificate_or_a_token(client: str):
 
 def test_services_are_found_by_name_from_pods_and_by_port_from_the_host(server: str, client: str):
     name = f"http://server.{NAMESPACE}.svc.cluster.local/"
-    assert _code(client, name) == "200"
-    assert httpx.get(f"http://{layout().node}:30999/", timeout=5).status_code == 200
+    _until(lambda: _code(client, name) == "200")
+    _until(lambda: _from_the_host(f"http://{layout().node}:30999/") == 200)
 
 
 def test_a_pod_reaches_itself_through_its_own_service(server: str):
@@ -230,6 +230,14 @@ def _in(pod: str, *command: str) -> str:
 def _code(pod: str, url: str) -> str:
     """The HTTP status; 000 when there is no connection."""
     return _in(pod, "python3", "-c", _ASK, url).strip()
+
+
+def _from_the_host(url: str) -> int:
+    """The HTTP status; 0 when there is no connection, as before kube-proxy has seen a new Service."""
+    try:
+        return httpx.get(url, timeout=5).status_code
+    except httpx.TransportError:
+        return 0
 
 
 def _phase(pod: str) -> str:

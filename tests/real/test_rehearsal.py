@@ -21,12 +21,12 @@ def test_prod_is_placed_within_three_minutes(cluster: Path):
 def test_a_stack_that_does_not_fit_names_the_pool_and_the_missing_chips(cluster: Path, tmp_path: Path):
     """Chips suffice, memory doesn't: only a scheduler finds that."""
     pools = yaml.safe_load((ROOT / "Pulumi.pre.yaml").read_text())["config"]["moonstack:nodePools"]
-    pools[1]["memory"] = "500Gi"
+    pools[1] |= {"memory": "600Gi", "count": 1}
     instead = tmp_path / "pools.yaml"
     instead.write_text(yaml.safe_dump({"nodePools": pools}))
     done = local("rehearse", "--stack", "pre", "--json", "--instead", str(instead), timeout=400, check=False)
     report = json.loads(done.stdout)
     assert done.returncode == 1 and not report["ok"]
     (lost,) = [pool for pool in report["pools"] if pool["missing"]]
-    assert (lost["pool"], lost["missing"]) == (pools[1]["name"], 8)
+    assert (lost["pool"], lost["missing"]) == (pools[1]["name"], 4)
     assert all("Insufficient memory" in pod["reason"] for pod in report["unplaced"])
