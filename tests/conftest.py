@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+AGAIN = ("envoy", "real")
+"""Real processes on a machine that may do other things meanwhile: a failure counts when it comes twice; each is printed."""
 FOLDERS = {"unit": "unit", "policies": "policies", "envoy": "envoy", "real": "real"}
 
 
@@ -13,3 +15,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(root).parts[0]
         if folder in FOLDERS:
             item.add_marker(FOLDERS[folder])
+        if folder in AGAIN:
+            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
