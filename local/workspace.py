@@ -51,10 +51,8 @@ class Workspace:
         )
         found = _json(done.stdout)
         if done.returncode or found is None:
-            errors = [
-                each["message"] for each in (found or {}).get("diagnostics", ()) if each.get("severity") == "error"
-            ]
-            raise LocalError(f"pulumi preview: {' '.join(' '.join(errors or [done.stderr]).split())}")
+            reason = _errors(found or {}) or done.stderr or f"exit {done.returncode}"
+            raise LocalError(f"pulumi preview: {' '.join(reason.split())}")
         return found
 
     def run_quietly(self, *arguments: str) -> int:
@@ -134,12 +132,19 @@ def create(here: Workspace, root: Path, stack_file: Mapping[str, Any]) -> None:
 
 
 def stack_config(stack: str) -> dict[str, Any]:
-    """The `config` of a tracked stack file. Raises LocalError if there is none."""
+    """The `config` of a tracked stack file. Raises LocalError if there is none, or it can't be read."""
     path = CHECKOUT / f"Pulumi.{stack}.yaml"
     if not path.exists():
         known = ", ".join(sorted(p.name.split(".")[1] for p in CHECKOUT.glob("Pulumi.*.yaml")))
         raise LocalError(f"there is no {path.name}; stacks: {known}")
-    return dict((yaml.safe_load(path.read_text()) or {}).get("config") or {})
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise LocalError(f"{path.name}: cannot be read: {' '.join(str(error).split())}; correct the file") from None
+    config = (document.get("config") if isinstance(document, dict) else None) or {}
+    if not isinstance(config, dict):
+        raise LocalError(f"{path.name}: config: must be a mapping; write one key a line")
+    return config
 
 
 def pulumi_dir() -> Path:
@@ -156,6 +161,15 @@ def write_secret_once(path: Path, value: str) -> None:
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as target:
         target.write(value)
     partial.rename(path)
+
+
+def _errors(preview: Mapping[str, Any]) -> str:
+    """What a preview that failed says of it: Pulumi's errors, else what the program wrote to stderr before it ended."""
+    said = preview.get("diagnostics") or ()
+    for severity in ("error", "info#err"):
+        if found := [each["message"] for each in said if each.get("severity") == severity]:
+            return " ".join(found)
+    return ""
 
 
 def _json(text: str) -> dict[str, Any] | None:

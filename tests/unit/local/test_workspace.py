@@ -1,5 +1,6 @@
 """Where Pulumi runs, and that nothing secret reaches a tracked file."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,29 @@ def test_the_salt_survives_and_everything_else_follows_the_tracked_file(tmp_path
     written = yaml.safe_load((tmp_path / "Pulumi.dev.yaml").read_text())
     assert written == {"encryptionsalt": "v1:x", "config": {"a:b": 2}}
     assert yaml.safe_load((tmp_path / "Pulumi.yaml").read_text())["main"] == str(workspace.CHECKOUT)
+
+
+@pytest.mark.parametrize(
+    ("severities", "shown"), [(("error", "info#err"), "first"), (("info#err", "info"), "first"), (("info",), "exit 3")]
+)
+def test_a_preview_that_failed_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, severities: tuple[str, ...], shown: str
+):
+    said = [{"severity": one, "message": name} for one, name in zip(severities, ("first", "second"), strict=False)]
+    (tmp_path / "out.json").write_text(json.dumps({"diagnostics": said}))
+    (tmp_path / "pulumi").write_text(f"#!/bin/sh\ncat {tmp_path}/out.json\nexit 3\n")
+    (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setattr("local.tools.path", lambda name: tmp_path / name)
+    with pytest.raises(LocalError, match=f"pulumi preview: {shown}$"):
+        workspace.Workspace("dev", tmp_path).preview()
+
+
+@pytest.mark.parametrize("text", ["config: [", "config: [a]", "config: {x: " + "9" * 5000 + "}"])
+def test_a_stack_file_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str):
+    monkeypatch.setattr(workspace, "CHECKOUT", tmp_path)
+    (tmp_path / "Pulumi.x.yaml").write_text(text)
+    with pytest.raises(LocalError, match=r"Pulumi\.x\.yaml: .*(correct|write)"):
+        workspace.stack_config("x")
 
 
 def test_an_unknown_stack_names_those_that_exist():
