@@ -1,6 +1,7 @@
 """What the commands share: the stack's settings, one-line errors, and results on a terminal."""
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,25 @@ USAGE_ERROR: Final = 2
 MARKS: Final = {"pass": "[green]✓[/]", "fail": "[red]✗[/]", "skip": "[dim]-[/]"}
 
 StackOption = Annotated[str, typer.Option("--stack", "-s", envvar="STACK", help="Stack: Pulumi.<stack>.yaml names it.")]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON to this file; - for stdout.")]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page to this file.")]
+
+
+def writable(path: Path | None) -> Path | None:
+    """The path, known to be writable before a run of minutes begins. Raises typer.BadParameter."""
+    if path is None or str(path) == "-":
+        return path
+    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    if path.is_dir() or not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
+        raise typer.BadParameter(f"{path} can't be written; give a file in a folder of yours")
+    return path
+
+
+JsonOption = Annotated[
+    Path | None,
+    typer.Option("--json", callback=writable, help="Write the result as JSON to this file; - for stdout."),
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", callback=writable, help="Write a self-contained page to this file.")
+]
 
 console: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 

@@ -64,6 +64,21 @@ def test_comparing_what_is_no_report_is_one_line_and_exit_code_2(tmp_path: Path,
     assert (result.exit_code, "is no report" in result.output) == (2, True)
 
 
+@pytest.mark.parametrize("option", ["--json", "--html"])
+@pytest.mark.parametrize("place", ["", "file/below"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str, place: str
+):
+    async def run(*_: Any, **__: Any) -> Report:
+        raise AssertionError("it ran")
+
+    monkeypatch.setattr("smoke.suite.run", run)
+    (tmp_path / "file").touch()
+    result = call("run", option, str(tmp_path / place))
+    assert (result.exit_code, option in result.output) == (2, True)
+    assert "can't be" in result.output
+
+
 @pytest.mark.parametrize("arguments", [("run", "--classes", ","), ("drill", "--only", ","), ("pulse", "--rate", "-1")])
 def test_a_choice_of_nothing_is_refused_before_the_stack_is_asked(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
