@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench.output import JsonFile
 from bench.simulated.cluster import FakeCluster
 from bench.simulated.engines import ManyEngines, engine_page, free_port, served
 from capacity.act import memory
@@ -26,9 +27,9 @@ from capacity.config import ControllerConfig, Target
 from capacity.simulate.score import score
 from capacity.simulate.trace import Trace
 from components.scaling.certificates import new_authority, new_certificate
+from smoke.console import write
 
 app = typer.Typer(help="Elasticity without a cluster: the controller under load, and forecasts.", no_args_is_help=True)
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")]
 
 _CHILD = """
 import asyncio, sys
@@ -57,7 +58,7 @@ def controller(
         )
     Console().print(table)
     if json_file:
-        json_file.write_text(json.dumps({"schema": 1, "controller": figures}))
+        write(json_file, json.dumps({"schema": 1, "controller": figures}))
 
 
 @app.command()
@@ -71,7 +72,7 @@ def forecast(json_file: JsonFile = None) -> None:
             table.add_row(name, row["method"], f"{row['mean_error']:.2f}", *shares)
     Console().print(table)
     if json_file:
-        json_file.write_text(json.dumps({"schema": 1, "forecast": figures}))
+        write(json_file, json.dumps({"schema": 1, "forecast": figures}))
 
 
 def traces(days: int = 8, seed: int = 7) -> dict[str, Trace]:

@@ -19,11 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.http_load import Result, post, resident_mebibytes, run
+from bench.output import JsonFile
 from bench.simulated.gateway import Gateway
 from bench.simulated.sockets import free_port
 from components.envoy.clusters import assignment, socket
 from components.envoy.schema import extension
 from settings.settings import Settings
+from smoke.console import write
 
 app = typer.Typer(help="The gateway's cost a request; needs no cluster.", no_args_is_help=True)
 
@@ -40,7 +42,7 @@ def measure(
     seconds: Annotated[float, typer.Option(min=0.5, max=30, help="Length of one run.")] = 2,
     rounds: Annotated[int, typer.Option(min=1, max=9, help="Interleaved rounds; the median counts.")] = 3,
     litellm: Annotated[Path | None, typer.Option(help="LiteLLM's executable, to compare with.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Added time and CPU a request, in one run on this machine."""
     with ExitStack() as running, tempfile.TemporaryDirectory() as folder:
@@ -51,7 +53,7 @@ def measure(
     _show(figures, memory, verdicts)
     if json_file:
         document = {"figures": {name: vars(result) for name, result in figures.items()}, "memoryMiB": memory}
-        json_file.write_text(json.dumps(document | {"goals": verdicts}, indent=2) + "\n")
+        write(json_file, json.dumps(document | {"goals": verdicts}, indent=2))
     raise typer.Exit(0 if all(verdicts.values()) else 1)
 
 

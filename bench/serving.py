@@ -3,17 +3,16 @@
 import asyncio
 import json
 import statistics
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench.output import JsonFile
 from settings.settings import Settings
 from smoke import suite
-from smoke.console import stack_settings
-from smoke.errors import SmokeError
+from smoke.console import one_line_errors, stack_settings, write
 from smoke.probe import Probe
 from smoke.probes import prefix, second_replica, throughput
 from smoke.report import ProbeResult
@@ -27,22 +26,19 @@ DEADLINE_SECONDS = 1800.0
 def cache(
     stack: Annotated[str, typer.Option(help="The deployed stack.")] = "dev",
     rounds: Annotated[int, typer.Option(min=1, help="How often each figure is measured.")] = 3,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Measure, print medians with their range; exit 1 when a threshold was missed in any round."""
     console = Console(highlight=False)
-    try:
+    with one_line_errors():
         results, evidence = asyncio.run(measure(stack_settings(stack), stack, rounds))
-    except SmokeError as error:
-        Console(stderr=True).print(f"bench: {error}", markup=False)
-        raise typer.Exit(2) from None
     table = Table("measure", "median", "lowest", "highest", "unit", "limit")
     for name in dict.fromkeys(result.name for result in results):
         table.add_row(*row(name, [result for result in results if result.name == name]))
     console.print(table)
     if json_file:
         document = {"figures": [result.model_dump(by_alias=True) for result in results], "evidence": evidence}
-        json_file.write_text(json.dumps(document, indent=2) + "\n")
+        write(json_file, json.dumps(document, indent=2))
     raise typer.Exit(1 if any(result.verdict == "fail" for result in results) else 0)
 
 

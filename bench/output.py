@@ -1,0 +1,12 @@
+"""Where figures go beside the terminal."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smoke.console import writable
+
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", callback=writable, help="Also write the figures to this file; - for stdout.")
+]
