@@ -32,6 +32,17 @@ KEY_VALUE_PREFIX = "keyValue-"
 """`moonstack:keyValue-<id>` are the scalar secrets; they never enter `Settings`."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key written twice, as Pulumi does: of two groups of one name, the first would silently be lost."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        written = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := next((key for key in written if written.count(key) > 1), None):
+            raise yaml.MarkedYAMLError(problem=f"the key {twice} is written twice", problem_mark=node.start_mark)
+        return node
+
+
 class Settings(Group):
     """One stack's configuration: each field is one key of the namespace `moonstack:`."""
 
@@ -78,7 +89,7 @@ class Settings(Group):
     def from_stack_file(cls, path: Path) -> Self:
         """The settings from a Pulumi.<stack>.yaml, without Pulumi. Raises SettingsError."""
         try:
-            document = yaml.safe_load(path.read_text())
+            document = yaml.load(path.read_text(), Loader=_Loader)
         except FileNotFoundError:
             stacks = ", ".join(sorted(p.name for p in path.parent.glob("Pulumi.*.yaml"))) or "none"
             raise SettingsError(

@@ -111,6 +111,22 @@ def test_a_number_or_text_too_long_for_a_line_is_abbreviated():
     assert all(len(line) < 400 for line in found)
 
 
+@pytest.mark.parametrize("twice", ["moonstack:kvStore: {}", "moonstack:smoke: {via: endpoint, via: port-forward}"])
+def test_a_key_written_twice_is_refused_where_it_stands(tmp_path: Path, twice: str):
+    path = tmp_path / "Pulumi.x.yaml"
+    path.write_text((ROOT / "Pulumi.dev.yaml").read_text() + f"  {twice}\n")
+    with pytest.raises(SettingsError, match=r"cannot be read: the key \S+ is written twice.*line \d+"):
+        Settings.from_stack_file(path)
+
+
+def test_a_merged_key_may_be_set_again(tmp_path: Path):
+    path = tmp_path / "Pulumi.x.yaml"
+    text = (ROOT / "Pulumi.dev.yaml").read_text()
+    text = text.replace("kvStore: {", "kvStore: {<<: *merged, ")
+    path.write_text("base: &base {segment: 1Gi}\ndeep: {deeper: &merged {<<: *base, segment: 2Gi}}\n" + text)
+    assert Settings.from_stack_file(path).kv_store.segment == "256Mi"
+
+
 def test_digits_of_other_scripts_are_no_quantity():
     values = dev()
     values["models"][0]["prefill"]["memory"] = "٣Gi"
