@@ -48,6 +48,12 @@ def test_an_unknown_key_or_stack_is_answered_with_the_known_ones():
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("hours", ["-1", "nan", "inf", "1e300"])
+def test_an_overlap_without_an_end_is_refused(hours):
+    result = run("--stack", "dev", "--id", "dev-client", "--overlap-hours", hours)
+    assert (result.exit_code, "--overlap-hours" in result.output) == (2, True)
+
+
 def test_placeholders_cannot_be_rotated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = {f"moonstack:{k}": v for k, v in dev().items()}
