@@ -182,7 +182,9 @@ def _router_container(model: ModelSettings, context: Context) -> dict[str, Any]:
         ],
         "readinessProbe": {"httpGet": {"path": "/readiness", "port": "http"}, "periodSeconds": 2, "timeoutSeconds": 3},
         "livenessProbe": {"httpGet": {"path": "/liveness", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
-        "lifecycle": {"preStop": {"sleep": {"seconds": timing.PRESTOP_SECONDS}}},
+        "lifecycle": {
+            "preStop": {"sleep": {"seconds": timing.undrained_prestop_seconds(model.longest_request_seconds)}}
+        },
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": container_security(),
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],

@@ -25,6 +25,11 @@ def startup_failure_threshold(load: int) -> int:
     return math.ceil(max(STARTUP_FLOOR_SECONDS, STARTUP_SAFETY * load) / PROBE_PERIOD_SECONDS)
 
 
+def undrained_prestop_seconds(longest_request: int) -> int:
+    """preStop of a program that ends at once on SIGTERM, open streams and all, as vllm-router does (measured, 2 of 25 broken)."""
+    return PRESTOP_SECONDS + longest_request
+
+
 def grace_seconds(longest_request: int) -> int:
     """terminationGracePeriodSeconds: preStop, then the engine drains for as long as the longest request, then a margin."""
     return PRESTOP_SECONDS + longest_request + GRACE_MARGIN_SECONDS

@@ -89,3 +89,13 @@ def test_the_router_selects_routed_pods_of_both_roles_and_may_only_watch_pods(
     assert recorder.created("Role")["dev-wide-router"]["rules"] == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
     ]
+
+
+def test_a_router_stays_until_the_longest_stream_through_it_may_have_ended(
+    declare_stack: Any, dev: Settings, plans: list[EnginePlan]
+):
+    args = PdServingArgs(model=dev.models[0], engines=tuple(plans), scaled=False)
+    recorder = declare_stack(lambda context: PdServing("dev-wide", args, context))
+    pod = recorder.created("Deployment")["dev-wide-router"]["spec"]["template"]["spec"]
+    stays = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert dev.models[0].longest_request_seconds < stays < pod["terminationGracePeriodSeconds"]
