@@ -118,8 +118,8 @@ class _Start:
                 api.close()
 
     def _refuse_a_second_cluster(self) -> None:
-        ours = any(self._supervisor.running(name) for name in self._supervisor.names())
-        if not ours and namespaces.processes_in_network(self._place):
+        """What this state folder has once started is its own, pods that outlived a crash of everything else included."""
+        if not self._supervisor.names() and namespaces.processes_in_network(self._place):
             raise LocalError(
                 "another local cluster runs on this machine, or what a crash left of one: run `python -m local down`"
                 " with the MOONSTACK_STATE that it was started with"

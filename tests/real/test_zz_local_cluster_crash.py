@@ -10,7 +10,8 @@ import pytest
 from local.cluster import namespaces
 from local.cluster.layout import HOST_INTERFACE, layout
 from local.cluster.processes import Supervisor
-from tests.real.conftest import local
+from settings.local_runtime import LocalRuntime
+from tests.real.conftest import kubectl, local
 
 pytestmark = pytest.mark.real
 
@@ -36,9 +37,16 @@ def _leftovers() -> list[str]:
 
 
 def test_pods_come_back_after_the_whole_node_crashed(cluster: Path):
+    """A pod's processes outlive the crash: they are this cluster's own, and no reason to refuse to start."""
+    image = LocalRuntime.load().images["capacity"]
+    kubectl(
+        "run", "survivor", f"--image={image}", "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "600"
+    )
+    kubectl("wait", "--for=condition=Ready", "pod/survivor", "--timeout=60s")
     assert len(_crash()) >= 10
     local("up")
     assert local("status").returncode == 0
+    kubectl("wait", "--for=condition=Ready", "pod/survivor", "--timeout=60s")
 
 
 def test_down_after_a_crash_leaves_nothing(cluster: Path):
