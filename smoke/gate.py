@@ -6,7 +6,7 @@ from settings.settings import Settings
 from smoke import suite
 from smoke.errors import SmokeError
 from smoke.report import Report
-from smoke.settle import settle
+from smoke.settle import find_workers, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ async def prove(settings: Settings, stack: str, gateway_config: str, release: st
     try:
         async with suite.live_stack(settings, stack) as live:
             await settle(settings, live.gateway, gateway_config)
+            await find_workers(settings, live.gateway)
     except SmokeError as error:
         return Proof(False, f"smoke could not begin on {stack}: {error}")
     report = await suite.run(settings, stack, release=release)

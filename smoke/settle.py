@@ -1,4 +1,4 @@
-"""Waits until every gateway has taken up the configuration that was just applied."""
+"""Waits until every gateway has taken up the configuration that was just applied, and has found the routers."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from typing import Final
 
 from rules.names import CONFIG_HEADER
 from settings.settings import Settings
-from smoke.client import MODELS, GatewayClient
+from smoke.client import CHAT, MODELS, GatewayClient, chat_body
 from smoke.errors import TemporaryError
 
 PATIENCE_SECONDS: Final = 180.0
@@ -34,3 +34,21 @@ async def settle(settings: Settings, gateway: GatewayClient, config: str, patien
         if not in_a_row:
             await asyncio.sleep(PAUSE_SECONDS)
     return time.monotonic() - started
+
+
+async def find_workers(settings: Settings, gateway: GatewayClient, patience: float = PATIENCE_SECONDS) -> None:
+    """Until each model of the cluster is answered with anything but 503: routers that have just become Ready are found by
+    DNS and a health check, seconds later.
+
+    Raises TemporaryError if a model is still without a server at the end of `patience`.
+    """
+    started = time.monotonic()
+    for model in settings.models:
+        question = chat_body(model.name, "Ready?", max_tokens=1)
+        while (await gateway.send("POST", CHAT, json=question)).status == 503:
+            if time.monotonic() - started > patience:
+                raise TemporaryError(
+                    f"no server of {model.name} could take a request for {patience:g} s",
+                    "run python -m smoke doctor; look at pods that are not Ready",
+                )
+            await asyncio.sleep(PAUSE_SECONDS)

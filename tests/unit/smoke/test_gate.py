@@ -15,7 +15,7 @@ from smoke import archive, gate
 from smoke.cluster import Reply
 from smoke.errors import TemporaryError
 from smoke.report import ProbeResult, Report
-from smoke.settle import settle
+from smoke.settle import find_workers, settle
 from tests.unit.smoke.fakes import dev_settings
 
 
@@ -115,14 +115,18 @@ async def test_the_gate_passes_exactly_when_smoke_does(monkeypatch: pytest.Monke
 class Gateways:
     """Pods behind one address: each request meets the next of the given configurations; the last one stays."""
 
-    def __init__(self, served: list[str]) -> None:
+    def __init__(self, served: list[str], chats: list[int] | None = None) -> None:
         self.served = served
+        self.chats = chats or [200]
         self.asked = 0
 
     def authorization(self) -> dict[str, str]:
         return {}
 
-    async def send(self, *_: Any, headers: dict[str, str]) -> Any:
+    async def send(self, method: str, _: str, headers: dict[str, str] | None = None, json: Any = None) -> Any:
+        if method == "POST":
+            return SimpleNamespace(status=self.chats.pop(0) if len(self.chats) > 1 else self.chats[0])
+        assert headers is not None
         assert headers["Connection"] == "close"
         found = self.served[min(self.asked, len(self.served) - 1)]
         self.asked += 1
@@ -140,3 +144,18 @@ async def test_a_gateway_that_never_takes_the_configuration_up_is_named(monkeypa
     monkeypatch.setattr("smoke.settle.PAUSE_SECONDS", 0)
     with pytest.raises(TemporaryError, match="still serve another configuration"):
         await settle(dev_settings(), Gateways(["old"]), "new", patience=0)  # type: ignore[arg-type]
+
+
+async def test_the_gate_waits_until_the_gateway_has_found_routers_that_have_just_become_ready(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("smoke.settle.PAUSE_SECONDS", 0)
+    gateways = Gateways(["new"], chats=[503, 503, 200])
+    await find_workers(dev_settings(), gateways)  # type: ignore[arg-type]
+    assert gateways.chats == [200]
+
+
+async def test_a_model_that_stays_without_a_server_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("smoke.settle.PAUSE_SECONDS", 0)
+    with pytest.raises(TemporaryError, match="no server of dev-wide could take a request"):
+        await find_workers(dev_settings(), Gateways(["new"], chats=[503]), patience=0)  # type: ignore[arg-type]
