@@ -10,7 +10,6 @@ NAMESPACE: Final = "moonstack-rehearsal"
 WHY: Final = {
     "environment": "pre, as prod refuses to go without its gate",
     "cluster": f"the local cluster, namespace {NAMESPACE}",
-    "clusterScope": "another stack of this cluster owns the cluster-scoped objects, as dev does beside a rehearsal",
     "keys": "placeholders",
     "kthena": "pods are scheduled by the default scheduler, one by one, and no controller of Kthena is awaited",
     "gateway": "no load balancer, Gateway or Ingress is awaited",

@@ -11,7 +11,7 @@ from local.cluster.api import Api
 from local.cluster.layout import layout
 from local.errors import LocalError
 from local.progress import Progress
-from local.rehearse.cluster import exists, remove_namespace, stage
+from local.rehearse.cluster import kept_priorities, remove_namespace, stage
 from local.rehearse.engine_run import EngineRun
 from local.rehearse.nodes import simulated_pools
 from local.rehearse.overrides import WHY, overrides
@@ -19,12 +19,10 @@ from local.rehearse.players import Players
 from local.rehearse.render import OFFLINE
 from local.rehearse.report import Report, pool_reports, unplaced
 from local.workspace import Workspace, offline, stack_config
-from rules import names
 from settings.settings import NAMESPACE as CONFIG
 from settings.settings import Settings
 
 LIMIT_SECONDS = 600.0
-OWNED_BY_ANOTHER = f"/apis/scheduling.k8s.io/v1/priorityclasses/{names.priority('normal')}"
 
 
 def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None = None) -> Report:
@@ -38,18 +36,19 @@ def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None =
     with progress.phase("local cluster with simulated nodes"):
         cluster.up(Progress(Console(quiet=True)), ("kwok",))
     api = cluster.connect(layout())
-    if exists(api, OWNED_BY_ANOTHER):
-        changed["clusterScope"] = "use"  # dev runs beside: its cluster-scoped objects must outlive the rehearsal
     for group, why in WHY.items():
-        if group in (*changed, "keys"):
-            progress.say(f"  rehearsal: {group}: {why}")
+        progress.say(f"  rehearsal: {group}: {why}")
     rehearsed = Settings.from_mapping(
         {**groups, **changed, "keys": {**groups.get("keys", {}), "source": "placeholder"}}
     )
     started = time.monotonic()
     try:
         remove_namespace(api)
-        with stage(api, simulated_pools(rehearsed), rehearsed), offline(stack, changed, OFFLINE) as here:
+        with (
+            kept_priorities(api),
+            stage(api, simulated_pools(rehearsed), rehearsed),
+            offline(stack, changed, OFFLINE) as here,
+        ):
             return _play(stack, rehearsed, here, api, progress, started)
     finally:
         api.close()

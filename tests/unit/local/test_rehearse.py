@@ -93,7 +93,7 @@ def test_the_report_counts_chips_and_names_what_is_missing():
 def test_overrides_are_few_and_each_is_explained():
     values = stack()
     changed = overrides(Settings.from_mapping(values), values)
-    assert set(changed) == set(WHY) - {"keys", "clusterScope"}
+    assert set(changed) == set(WHY) - {"keys"}
     assert changed["cluster"]["namespace"] == NAMESPACE
     assert Settings.from_mapping(values | changed).models == Settings.from_mapping(values).models
 
