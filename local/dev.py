@@ -64,11 +64,6 @@ def build(progress: Progress) -> None:
             job.result()
 
 
-def down() -> None:
-    """Stop the cluster and remove its state and dev's; the cache stays."""
-    cluster.down(Progress())
-
-
 def prepare_pack(progress: Progress) -> None:
     """The policy pack's own Python environment, as its dependencies clash with the program's (protobuf 5 and 6)."""
     requirements = PACK / "requirements.txt"

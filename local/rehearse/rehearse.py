@@ -33,14 +33,14 @@ def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None =
     own = {key.removeprefix(f"{CONFIG}:"): value for key, value in stack_config(stack).items()}
     groups = {**own, **(instead or {})}
     changed = {**(instead or {}), **overrides(Settings.from_mapping(groups, f"Pulumi.{stack}.yaml"), groups)}
-    with progress.phase("local cluster with simulated nodes"):
-        cluster.up(Progress(Console(quiet=True)), ("kwok",))
-    api = cluster.connect(layout())
     for group, why in WHY.items():
         progress.say(f"  rehearsal: {group}: {why}")
     rehearsed = Settings.from_mapping(
         {**groups, **changed, "keys": {**groups.get("keys", {}), "source": "placeholder"}}
     )
+    with progress.phase("local cluster with simulated nodes"):
+        cluster.up(Progress(Console(quiet=True)), ("kwok",))
+    api = cluster.connect(layout())
     started = time.monotonic()
     try:
         remove_namespace(api)
