@@ -52,8 +52,8 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
         for protocol in store_protocols(settings)
     ]
-    scoped = [Priorities("priorities", context)] if settings.cluster_scope == "own" else []
-    placed = pulumi.ResourceOptions(depends_on=[*scoped, *pools, *stores])
+    priorities = Priorities("priorities", context)
+    placed = pulumi.ResourceOptions(depends_on=[priorities, *pools, *stores])
     models = [serve(model, plans, settings, context, placed) for model in settings.models]
     if any(model.pre_pull for model in settings.models):
         PrePull("pre-pull", PrePullArgs(engines=plans), context)

@@ -47,9 +47,7 @@ class CapacityController(pulumi.ComponentResource):
         super().__init__("moonstack:scaling:CapacityController", name, {"config": config.model_dump(mode="json")}, opts)
         self._context = context
         authority, certificate = self._create_certificates()
-        needs = [declare(manifest, self, context) for manifest in rights(config, context)]
-        if args.cluster_scope == "own":
-            needs += [declare(manifest, self, context) for manifest in admission(context)]
+        needs = [declare(manifest, self, context) for manifest in (*rights(config, context), *admission(context))]
         config_map = declare(controller.config_map(config, context), self, context)
         state = declare(controller.state_map(context), self, context)
         declare(controller.disruption_budget(context), self, context)

@@ -21,7 +21,7 @@ class PrioritiesResources:
 
 
 class Priorities(pulumi.ComponentResource):
-    """The cluster's three classes; declared by the stack that owns the cluster-scoped objects."""
+    """The stack's three classes."""
 
     resources: PrioritiesResources
 
@@ -34,7 +34,7 @@ class Priorities(pulumi.ComponentResource):
 
 def priority_class(level: str, context: Context) -> Manifest:
     """One class."""
-    name = names.priority(level)
+    name = names.priority(level, context.namespace)
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",

@@ -80,7 +80,7 @@ def _plan(
         load_seconds=load_seconds(model, chip),
         node_selector=pool.node_selector(),
         tolerations=tuple(taint.toleration() for taint in pool.tolerations),
-        priority_class=names.priority(model.priority),
+        priority_class=names.priority(model.priority, settings.cluster.namespace),
         affinity=near_its_group(names.slug(model.name), pool.topology_key) if model.shape == "pd" else None,
         topology_spread=spread_over_hosts(selector),
     )

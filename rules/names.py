@@ -58,9 +58,9 @@ def kv_master(protocol: str, preferred: str) -> str:
     return KV_MASTER if protocol == preferred else f"{KV_MASTER}-{protocol}"
 
 
-def priority(level: str) -> str:
-    """The PriorityClass of engines of that level."""
-    return f"moonstack-{level}"
+def priority(level: str, namespace: str) -> str:
+    """The PriorityClass of engines of that level; it has no namespace, so its name tells stacks of one cluster apart."""
+    return f"{namespace}-{level}"
 
 
 def pre_pull(pool: str) -> str:

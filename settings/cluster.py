@@ -8,7 +8,7 @@ from settings.base import DnsLabel, Group
 
 Environment = Literal["dev", "pre", "prod"]
 ClusterScope = Literal["own", "use"]
-"""Whether this stack owns the cluster-scoped objects (APIService, PriorityClass, admission policy) or uses another's."""
+"""Whether this stack owns the cluster's custom metrics API (its APIService exists once a cluster) or uses another's."""
 
 ImageRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][^\s@]*(@sha256:[0-9a-f]{64})?$")]
 

@@ -51,7 +51,7 @@ class Settings(Group):
     cluster: ClusterSettings
     """Where the stack runs: cluster, namespace, images."""
     cluster_scope: ClusterScope = "own"
-    """Whether this stack owns the cluster-scoped objects (APIService, PriorityClass, admission policy) or uses another's."""
+    """Whether this stack owns the cluster's custom metrics API (its APIService exists once a cluster) or uses another's."""
     node_pools: tuple[NodePoolSettings, ...]
     """Which nodes with which chips, a list."""
     models: tuple[ModelSettings, ...]

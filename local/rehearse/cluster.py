@@ -11,12 +11,9 @@ from local.cluster.layout import NODE
 from local.errors import LocalError
 from local.rehearse.crds import custom_resources
 from local.rehearse.overrides import NAMESPACE
-from rules import names
 from settings.settings import Settings
 
 GONE_SECONDS = 120.0
-_PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-OUR_PRIORITIES = {names.priority(level) for level in ("low", "normal", "high")}
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -37,21 +34,6 @@ def stage(api: Api, pools: list[SimulatedPool], settings: Settings) -> Iterator[
         for pool in pools:
             kwok.remove_simulated_nodes(api, pool.name)
         _cordon(api, False)
-
-
-@contextmanager
-def kept_priorities(api: Api) -> Iterator[None]:
-    """dev may run beside: the priority classes that were there are there afterwards, though the rehearsal removes its own."""
-    found = [one for one in api.get(_PRIORITIES)["items"] if one["metadata"]["name"] in OUR_PRIORITIES]
-    try:
-        yield
-    finally:
-        for one in found:
-            metadata = {
-                key: one["metadata"][key] for key in ("name", "labels", "annotations") if key in one["metadata"]
-            }
-            again = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **one, "metadata": metadata}
-            api.apply(again, f"{_PRIORITIES}/{metadata['name']}")
 
 
 @contextmanager

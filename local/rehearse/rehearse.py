@@ -11,7 +11,7 @@ from local.cluster.api import Api
 from local.cluster.layout import layout
 from local.errors import LocalError
 from local.progress import Progress
-from local.rehearse.cluster import kept_priorities, remove_namespace, stage
+from local.rehearse.cluster import remove_namespace, stage
 from local.rehearse.engine_run import EngineRun
 from local.rehearse.nodes import simulated_pools
 from local.rehearse.overrides import WHY, overrides
@@ -45,7 +45,6 @@ def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None =
     try:
         remove_namespace(api)
         with (
-            kept_priorities(api),
             stage(api, simulated_pools(rehearsed), rehearsed),
             offline(stack, changed, OFFLINE) as here,
         ):

@@ -63,7 +63,6 @@ class _Reader:
             claims = start(self._list("claims", cluster.path("persistentvolumeclaims")))
             quotas = start(self._list("quotas", cluster.path("resourcequotas")))
             api_services = start(self._list("aggregated APIs", "/apis/apiregistration.k8s.io/v1/apiservices"))
-            classes = start(self._list("priority classes", "/apis/scheduling.k8s.io/v1/priorityclasses"))
             routes = start(self._list("model routes", f"/apis/{kthena.NETWORKING}/modelroutes"))
             namespace = start(self._try("namespace", cluster.get(f"/api/v1/namespaces/{space}"), None))
             secrets, denied, agents = start(self._secrets()), start(self._denied()), start(self._agents())
@@ -82,7 +81,6 @@ class _Reader:
             quotas=tuple(quotas.result()),
             services=services.result(),
             api_services=tuple(api_services.result()),
-            priority_classes=frozenset(each["metadata"]["name"] for each in classes.result()),
             model_routes=tuple(routes.result()),
             webhooks_down=down.result(),
             network_agents=agents.result(),

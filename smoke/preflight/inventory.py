@@ -30,7 +30,6 @@ class Inventory:
     services: frozenset[str] = frozenset()
     """`namespace/name` of the Services that were looked up and exist."""
     api_services: tuple[Object, ...] = ()
-    priority_classes: frozenset[str] = frozenset()
     model_routes: tuple[Object, ...] = ()
     webhooks_down: tuple[str, ...] = ()
     """Admission webhooks of Kthena without a ready endpoint."""

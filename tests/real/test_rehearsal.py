@@ -25,6 +25,7 @@ def test_a_stack_that_does_not_fit_names_the_pool_and_the_missing_chips(cluster:
     instead = tmp_path / "pools.yaml"
     instead.write_text(yaml.safe_dump({"nodePools": pools}))
     done = local("rehearse", "--stack", "pre", "--json", "--instead", str(instead), timeout=400, check=False)
+    assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert done.returncode == 1 and not report["ok"]
     (lost,) = [pool for pool in report["pools"] if pool["missing"]]

@@ -1,6 +1,6 @@
 """Operators that the stack counts on: Kthena, Volcano, KEDA, Karpenter, Gateway API, the Prometheus operator; free names and APIs."""
 
-from rules import kthena, names
+from rules import kthena
 from settings.settings import Settings
 from smoke.doctor.diagnosis import Finding
 from smoke.preflight.inventory import Inventory, finding, labels_of
@@ -100,22 +100,10 @@ def optional_parts_are_served(settings: Settings, inventory: Inventory) -> list[
     ]
 
 
-def priorities_exist(settings: Settings, inventory: Inventory) -> list[Finding]:
-    """A stack that uses another's cluster-scoped objects finds its priority classes there."""
-    if settings.cluster_scope == "own" or "priority classes" in inventory.blind:
-        return []
-    wanted = {names.priority(model.priority) for model in settings.models}
-    return [
-        finding("priority", "error", f"priorityclass/{name}", "doesn't exist", "deploy the owner stack first")
-        for name in sorted(wanted - inventory.priority_classes)
-    ]
-
-
 CHECKS = (
     kthena_is_there,
     volcano_is_there,
     model_names_are_free,
     metrics_api_is_free,
     optional_parts_are_served,
-    priorities_exist,
 )

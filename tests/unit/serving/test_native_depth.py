@@ -78,11 +78,12 @@ def test_a_group_prefers_one_domain_and_never_requires_it():
     assert "requiredDuringSchedulingIgnoredDuringExecution" not in affinity
 
 
-def test_priority_names_a_class_that_the_owner_stack_declares(declare_stack: Any):
+def test_priority_names_a_class_that_the_stack_declares_for_itself(declare_stack: Any):
     values = stack()
     values["models"][1]["priority"] = "high"
+    values["cluster"] = {**values.get("cluster", {}), "namespace": "moonstack-dev"}
     named = {engine_spec(plan.pod)["priorityClassName"] for plan in plans(values)}
-    assert named == {"moonstack-high", "moonstack-normal"}
+    assert named == {"moonstack-dev-high", "moonstack-dev-normal"}
     declared = declare_stack(lambda context: Priorities("priorities", context)).created("PriorityClass")
     assert named <= declared.keys()
     assert VALUES["low"] < VALUES["normal"] < VALUES["high"]
