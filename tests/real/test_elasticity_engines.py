@@ -12,9 +12,9 @@ import httpx
 import pytest
 import yaml
 
+from local.cluster.admin import client
 from local.workspace import LOCAL_STACK, workspace
 from rules import labels, names, ports
-from tests.real.api import client
 from tests.real.conftest import DevStack, local
 
 USERS, SECONDS = 6, 25

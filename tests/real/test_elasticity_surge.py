@@ -21,12 +21,12 @@ from capacity.telemetry import Telemetry
 from components.scaling.hpa import behaviour, pods_metric, target
 from local.cluster import connect
 from local.cluster.addons.kwok import SimulatedPool, remove_simulated_nodes, simulate_nodes
+from local.cluster.admin import trust
 from local.cluster.api import Api
 from local.cluster.layout import layout
 from rules.metrics import served
 from rules.scaling import Behaviour
 from settings.autoscaling import PredictionSettings
-from tests.real.api import trust
 from tests.real.conftest import local
 
 NAMESPACE, NAME, CHIP = "moonstack-surge", "surge", "huawei.com/Ascend910"

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from components.scaling.monitoring import rule, stack_alerts
+from local.cluster.admin import client
 from rules.alerts import panels
 from rules.metrics import ENGINES, VLLM, find
 from rules.metrics.promql import selectors
-from tests.real.api import client
 from tests.real.conftest import DevStack
 from tests.real.prometheus import Prometheus, running
 

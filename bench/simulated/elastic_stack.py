@@ -21,6 +21,7 @@ from components.scaling.certificates import new_authority, new_certificate
 from components.scaling.controller_rights import admission, rights
 from components.scaling.hpa import behaviour, pods_metric, target
 from local.cluster import connect
+from local.cluster.admin import client
 from local.cluster.api import Api
 from local.cluster.layout import layout
 from rules import labels, names, ports, quantity
@@ -29,7 +30,6 @@ from rules.warm_pool import RESTING
 from settings.local_runtime import LocalRuntime
 from settings.scaling_rules import scale_down, scale_up
 from settings.settings import Settings
-from tests.real.api import client
 
 NAMESPACE = "moonstack-elastic"
 MODEL, POOL = "sim", "ascend"
