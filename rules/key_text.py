@@ -51,6 +51,7 @@ _ASSIGNMENT: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[A-Za-z]{1,20}[0-9]{0,3}|[0-9]{1,4}|v[0-9]+[a-z]+[0-9]+")
 _RANDOM: Final = re.compile(r"[A-Za-z0-9+/_=.~-]{16,}")
+_HEX: Final = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 
 def find(text: str) -> Iterator[KeyText]:
@@ -75,12 +76,15 @@ def names_a_key(name: str) -> bool:
 def looks_random(value: str) -> bool:
     """Whether a value is one word of at least 16 characters with letters and digits mixed as in random text.
 
-    Threshold: 3.2 bits a character by frequency, which hex of 32 characters exceeds and names, paths and versions don't.
+    Threshold: 3.2 bits a character by frequency, which names, paths and versions don't reach. Hex has less to choose from:
+    six different digits are enough, which all but one in 10,000 random texts of 16 have.
     """
     if not _RANDOM.fullmatch(value) or value.startswith(("/", ".")) or is_placeholder(value):
         return False
     if not re.search(r"[0-9]", value) or not re.search(r"[A-Za-z]", value) or _is_words(value):
         return False
+    if _HEX.fullmatch(value):
+        return len(set(value)) >= 6
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= 3.2
 

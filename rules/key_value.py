@@ -9,9 +9,12 @@ MINIMUM_BITS: Final = 128
 MAXIMUM_LENGTH: Final = 4096
 
 _PREFIX: Final = re.compile(r"^[A-Za-z]{2,12}[-_](?:[a-z0-9]{2,8}[-_]){0,3}")
-_PLACEHOLDER: Final = re.compile(
-    r"placeholder|change[-_ ]?me|example|dummy|your[-_]|replace[-_]|insert[-_]|todo|xxxx|\*\*\*\*|\.\.\.|<.*>|\$\{|1234|abcdef",
-    re.IGNORECASE,
+_STAND_IN: Final = re.compile(r"placeholder|change[-_ ]?me|<.*>|\$\{|x{6}|\*{4}", re.IGNORECASE)
+"""What random text has by chance once in a billion keys at most."""
+_MARK: Final = re.compile(r"example|dummy|todo|x{4,}|1234(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?|abcdef|\.{3}", re.IGNORECASE)
+"""What a short random key may well hold: `1234` stands in one of 5,000 keys of 16 hex digits."""
+_MARK_WORD: Final = re.compile(
+    r"(?<![^\W_])(?:example|dummy|todo|your|replace|insert|x{4,}|1234|abcdef)(?![^\W_])|\.{3}", re.IGNORECASE
 )
 _ALPHABETS: Final = (
     (re.compile(r"[0-9]*"), 10),
@@ -46,11 +49,20 @@ def fault(value: str) -> str | None:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a text stands for a key instead of being one: sk-xxxx, sk-1234, <your-key>, ${KEY}, changeme."""
+    """Whether a text stands for a key instead of being one: sk-xxxx, sk-1234, <your-key>, ${KEY}, changeme.
+
+    A mark such as `1234` or `todo` proves nothing by itself, as it occurs in random keys: it must be a word of its own
+    in a text that is no long random one, or marks must be a third of the text, which happens to no random key of 16 characters
+    more often than once in a million.
+    """
+    if _STAND_IN.search(value):
+        return True
     body = _PREFIX.sub("", value)
-    if len(body) >= 32 and len(set(body)) >= 12:
-        return bool(re.search(r"placeholder|change[-_ ]?me|<.*>|\$\{|x{6}|\*{4}", value, re.IGNORECASE))
-    return bool(_PLACEHOLDER.search(value))
+    is_long_and_random = len(body) >= 32 and len(set(body)) >= 12
+    if not is_long_and_random and _MARK_WORD.search(value):
+        return True
+    marked = sum(len(mark[0]) for mark in _MARK.finditer(body))
+    return marked > 0 and marked * 3 >= len(body)
 
 
 def entropy_bits(value: str) -> float:

@@ -3,7 +3,9 @@
 import base64
 import gzip
 import json
+import random
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,6 +53,84 @@ def test_every_known_format_is_found_in_a_config_map(make):
     (violation,) = found(NO_KEY_TEXT, thing("ConfigMap", data={"file": value}))
     assert violation.path == "data.file"
     assert violation.severity == "critical"
+
+
+UPPER, HEX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdef"
+ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+ISSUED: dict[str, tuple[str, str, int, str]] = {
+    "short provider": ("sk-", HEX, 16, ""),
+    "openai": ("sk-", HEX, 48, ""),
+    "anthropic": ("sk-ant-api03-", ALPHANUMERIC + "-_", 54, ""),
+    "aws": ("AKIA", UPPER, 16, ""),
+    "github": ("ghp_", ALPHANUMERIC, 36, ""),
+    "github fine-grained": ("github_pat_", ALPHANUMERIC, 22, ""),
+    "gitlab": ("glpat-", ALPHANUMERIC + "-_", 20, ""),
+    "hugging face": ("hf_", ALPHANUMERIC, 34, ""),
+    "nvidia": ("nvapi-", ALPHANUMERIC + "-_", 64, ""),
+    "groq": ("gsk_", ALPHANUMERIC, 52, ""),
+    "google": ("AIza", ALPHANUMERIC + "-_", 35, ""),
+    "slack": ("xoxb-", HEX, 24, ""),
+    "npm": ("npm_", ALPHANUMERIC, 36, ""),
+    "pypi": ("pypi-", ALPHANUMERIC + "-_", 60, ""),
+    "pulumi": ("pul-", HEX, 40, ""),
+    "vault": ("hvs.", ALPHANUMERIC + "-_", 24, ""),
+    "jwt": ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.", ALPHANUMERIC + "-_", 43, ""),
+    "bearer": ("Bearer 7", ALPHANUMERIC + "-_", 24, ""),
+    "url": ("https://user:", HEX, 16, "@proxy"),
+}
+"""Prefix, alphabet, length and suffix of what providers issue; what random text holds by chance shall not excuse it."""
+MARKS = ("todo", "TODO", "xxxx", "XXXX", "1234", "dummy", "DUMMY", "your", "abcdef")
+
+
+@pytest.mark.parametrize("form", ISSUED.values(), ids=ISSUED)
+def test_a_random_key_is_found_also_where_a_stand_ins_mark_stands_in_it_by_chance(form):
+    prefix, alphabet, length, suffix = form
+    chance = random.Random(1)
+    fitting = [mark for mark in MARKS if set(mark) <= set(alphabet) and len(mark) * 3 < length]
+    assert fitting
+    others = [
+        letter for letter in alphabet if letter not in "xX156-_"
+    ]  # none that would make the mark longer, or a word
+    for _ in range(300):
+        body = "".join(chance.choices(others, k=length))
+        for mark in fitting:
+            at = chance.randrange(length - len(mark) + 1)
+            key = prefix + body[:at] + mark + body[at + len(mark) :] + suffix
+            assert any(key_text.find(key)), f"{mark} at {at} excuses a key of {length} characters"
+
+
+def seeded(form: tuple[str, str, int, str], count: int) -> list[str]:
+    prefix, alphabet, length, suffix = form
+    chance = random.Random(2)
+    return [prefix + "".join(chance.choices(alphabet, k=length)) + suffix for _ in range(count)]
+
+
+@pytest.mark.parametrize(("name", "count"), [(name, 50_000 if name == "aws" else 3_000) for name in ISSUED])
+def test_every_one_of_many_random_keys_is_found(name: str, count: int):
+    assert [key for key in seeded(ISSUED[name], count) if not any(key_text.find(key))] == []
+
+
+STAND_INS: dict[str, Callable[[], str]] = {
+    "x": lambda: "sk-" + "x" * 24,
+    "capital x": lambda: "AKIA" + "X" * 16,
+    "counting": lambda: "sk-" + "1234567890" * 2,
+    "counting hex": lambda: "sk-" + "1234567890abcdef" * 2,
+    "documentation": lambda: "AKIA" + "IOSFODNN7" + "EXAMPLE",
+    "words": lambda: "sk-" + "your-key-goes-here",
+    "a word of its own": lambda: "sk-" + "dummy-key-for-tests-01",
+    "elided": lambda: "Bearer " + "7f3k9d8s7a6p5o4i...",
+    "a whole word": lambda: "sk-" + "placeholder-of-the-channel-000001",
+}
+
+
+@pytest.mark.parametrize("make", STAND_INS.values(), ids=STAND_INS)
+def test_stand_ins_are_no_keys(make):
+    assert list(key_text.find(f"key: {make()}")) == []
+
+
+@pytest.mark.parametrize("length", [32, 40, 64])
+def test_random_hex_of_usual_lengths_looks_random(length: int):
+    assert [value for value in seeded(("", HEX, length, ""), 5_000) if not key_text.looks_random(value)] == []
 
 
 PLACES = {
