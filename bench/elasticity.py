@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench.engines import engines
 from bench.loop import loop
 from bench.output import JsonFile
 from bench.simulated.cluster import FakeCluster
@@ -34,6 +35,7 @@ app = typer.Typer(
     help="Elasticity: the controller under load, forecasts, and the loop on the local cluster.", no_args_is_help=True
 )
 app.command()(loop)
+app.command()(engines)
 
 _CHILD = """
 import asyncio, sys
@@ -102,9 +104,9 @@ async def _controller(pods: int, seconds: int) -> dict[str, Any]:
     port, kube, api, metrics = free_port("0.0.0.0"), free_port(), free_port(), free_port()
     _show(0)
     cluster = _cluster(pods)
-    engines = await asyncio.get_running_loop().create_server(ManyEngines, "0.0.0.0", port)
+    many = await asyncio.get_running_loop().create_server(ManyEngines, "0.0.0.0", port)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(engines)
+        await stack.enter_async_context(many)
         await stack.enter_async_context(served(cluster.app(), "127.0.0.1", kube))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         child = await _start(folder, port, kube, api, metrics)

@@ -10,12 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from bench.changed_dev import Groups, changed_dev, deploy
 from local.cluster.admin import client
-from local.workspace import LOCAL_STACK, workspace
 from rules import labels, names, ports
-from tests.real.conftest import DevStack, local
+from tests.real.conftest import DevStack
 
 USERS, SECONDS = 6, 25
 OVERRIDES: dict[str, Any] = {
@@ -77,17 +76,13 @@ class Load:
 
 @pytest.fixture(scope="module")
 def elastic(dev_stack: DevStack) -> Iterator[DevStack]:
-    here = workspace(LOCAL_STACK)
-    file = here.folder / f"Pulumi.{LOCAL_STACK}.yaml"
-    document = yaml.safe_load(file.read_text())
-    pools = [{**pool, "chipsPerNode": 40} for pool in document["config"]["moonstack:nodePools"]]
-    document["config"] |= OVERRIDES | {"moonstack:nodePools": pools}
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    try:
-        assert here.run("up", "--yes", "--skip-preview", "--non-interactive") == 0
+    with changed_dev(_scale):
         yield dev_stack
-    finally:
-        local("deploy")
+
+
+def _scale(config: Groups) -> None:
+    pools = [{**pool, "chipsPerNode": 40} for pool in config["moonstack:nodePools"]]
+    config |= OVERRIDES | {"moonstack:nodePools": pools}
 
 
 def get(path: str, **parameters: str) -> httpx.Response:
@@ -148,8 +143,7 @@ def test_a_burst_is_answered_by_the_warm_pod_and_no_request_is_lost(elastic: Dev
 
 def test_a_second_up_changes_nothing_though_the_controller_writes_too(elastic: DevStack):
     """Certificates, floors, replicas and the controller's memory are not the program's to reset."""
-    arguments = ("up", "--yes", "--skip-preview", "--non-interactive", "--expect-no-changes")
-    assert workspace(LOCAL_STACK).run(*arguments) == 0
+    deploy("--expect-no-changes")
 
 
 def success(stack: DevStack, pod: str) -> float:

@@ -3,17 +3,15 @@
 import json
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 
-from local.workspace import pulumi_dir
+from bench.changed_dev import Groups, changed_dev
 from rules import names
 from smoke.prompts import prefix
-from tests.real.conftest import DevStack, kubectl, local
+from tests.real.conftest import DevStack, kubectl
 
 OTHER = "dev-wide-b"
 HITS = "vllm:external_prefix_cache_hits_total"
@@ -22,20 +20,12 @@ HITS = "vllm:external_prefix_cache_hits_total"
 @pytest.fixture(scope="module")
 def both(dev_stack: DevStack) -> Iterator[DevStack]:
     """dev with a second, aggregated model; afterwards dev as it was."""
-    path = pulumi_dir() / "project" / "Pulumi.dev.yaml"
-    original = path.read_text()
-    _add_model(path)
-    try:
-        local("pulumi", "up", "--yes", "--skip-preview", "--non-interactive")
+    with changed_dev(_add_model):
         yield dev_stack
-    finally:
-        path.write_text(original)
-        local("pulumi", "up", "--yes", "--skip-preview", "--non-interactive")
 
 
-def _add_model(path: Path) -> None:
-    stack = yaml.safe_load(path.read_text())
-    models = stack["config"]["moonstack:models"]
+def _add_model(config: Groups) -> None:
+    models = config["moonstack:models"]
     first = models[0]
     models.append(
         {
@@ -49,7 +39,6 @@ def _add_model(path: Path) -> None:
             "longestRequestSeconds": first["longestRequestSeconds"],
         }
     )
-    path.write_text(yaml.safe_dump(stack))
 
 
 def ask(stack: DevStack, model: str, text: str, **more: Any) -> str:
