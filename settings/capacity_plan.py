@@ -22,18 +22,39 @@ ROLLOUT_SURGE = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolePlan:
-    """Pods of one role of a model on one pool (over all groups and nodes of an engine), and its warm pods."""
+    """One role of a model on one pool: replicas as a scaler counts them, pods as nodes and bills count them, and warm pods."""
 
     path: str
     model: ModelSettings
     role: Role
     placement: RoleSettings
-    low: int
-    high: int
+    least: int
+    """Fewest replicas: the scaler's bound (with backend kthena of each group), else the replicas as declared."""
+    most: int
     warm: int
     """Warm pods to start with; `warm_high` is what the weekly review may make of them."""
     warm_high: int
     scaled: bool
+
+    @property
+    def pods_a_replica(self) -> int:
+        """Pods for each replica: one in every group, of as many nodes as an engine spans; natively 1."""
+        return self.model.groups * self.placement.nodes
+
+    @property
+    def low(self) -> int:
+        """Pods at least."""
+        return self.pods_a_replica * self.least
+
+    @property
+    def declared(self) -> int:
+        """Pods to start with."""
+        return self.pods_a_replica * self.placement.replicas
+
+    @property
+    def high(self) -> int:
+        """Pods at most; a stack that starts with more than its scaler allows has them until it is scaled in."""
+        return self.pods_a_replica * max(self.most, self.placement.replicas)
 
 
 def role_plans(settings: "Settings") -> Iterator[RolePlan]:
@@ -43,16 +64,15 @@ def role_plans(settings: "Settings") -> Iterator[RolePlan]:
         for name, placements in model.roles().items():
             role = cast(Role, name)
             warmed = warm.enabled and role in warm.roles and model.backend == "native"
-            low, high = scaling.bounds(role)
             for position, placement in enumerate(placements):
-                pods = model.groups * placement.nodes  # Kthena's bounds are per group; natively both are 1
+                least, most = scaling.bounds(role) if scaling.enabled else (placement.replicas, placement.replicas)
                 yield RolePlan(
                     path=f"models[{index}].{name}[{position}]",
                     model=model,
                     role=role,
                     placement=placement,
-                    low=pods * (low if scaling.enabled else placement.replicas),
-                    high=pods * (max(high, placement.replicas) if scaling.enabled else placement.replicas),
+                    least=least,
+                    most=most,
                     warm=warm.replicas if warmed else 0,
                     warm_high=warm.max_replicas if warmed else 0,
                     scaled=scaling.enabled,
@@ -90,7 +110,7 @@ def costs(settings: "Settings") -> dict[str, float]:
     for plan in role_plans(settings):
         pod = plan.placement.chips * chip_cost(pools[plan.placement.pool])
         totals["minimum"] += pod * plan.low
-        totals["declared"] += pod * plan.placement.replicas
+        totals["declared"] += pod * plan.declared
         totals["maximum"] += pod * plan.high
         totals["warmPool"] += pod * plan.warm
     totals["warmPoolPerMonth"] = totals["warmPool"] * HOURS_PER_MONTH

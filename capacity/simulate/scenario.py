@@ -68,8 +68,8 @@ def _scenario(
             load_seconds=load_seconds(plan.model, engine_chip(pool.chip, plan.model.engine.build)),
         ),
         metrics=role_metrics(settings, plan.role, plan.model.engine.max_num_seqs),
-        hpa=HpaModel(plan.low, plan.high, scale_up(engines), scale_down(engines)),
+        hpa=HpaModel(plan.least, plan.most, scale_up(engines), scale_down(engines)),
         warm=plan.warm,
         pod_cost=plan.placement.chips * chip_cost(pool),
-        replicas=plan.low,
+        replicas=plan.least,
     )

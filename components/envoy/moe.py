@@ -10,6 +10,7 @@ from components.envoy.plan import PublicModel
 from components.envoy.routes import chat_route, composite_name, retry_policy, route_action, silence
 from components.envoy.schema import Json, extension, typed
 from rules.chips import CHIPS
+from settings.capacity_plan import chip_cost
 from settings.channel import ChannelModel
 from settings.settings import Settings
 
@@ -93,10 +94,7 @@ def chip_price(settings: Settings, entry: ChannelModel, model: PublicModel) -> f
         served = next(item for item in settings.models if item.name == first.model)
         pools = {pool.name: pool for pool in settings.node_pools}
         used = {role.pool for placements in served.roles().values() for role in placements}
-        return min(
-            own if (own := pools[name].cost_per_chip_hour) is not None else CHIPS[pools[name].chip].cost_per_hour
-            for name in used
-        )
+        return min(chip_cost(pools[name]) for name in used)
     vendors = plan.affinity(entry)
     return min((chip.cost_per_hour for chip in CHIPS.values() if chip.vendor in vendors), default=0.0)
 

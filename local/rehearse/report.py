@@ -6,7 +6,7 @@ from typing import Any
 
 from local.rehearse.nodes import PREFIX, driver_stack
 from rules import labels
-from rules.chips import CHIPS
+from settings.capacity_plan import chip_cost
 from settings.node_pools import NodePoolSettings
 from settings.settings import Settings
 
@@ -102,7 +102,6 @@ def _pool_report(pool: NodePoolSettings, pods: Sequence[dict[str, Any]]) -> Pool
     for pod in placed:
         free[int(pod["spec"]["nodeName"].removeprefix(f"{PREFIX}{pool.name}-"))] -= _chips(pod, pool)
     largest = max((_chips(pod, pool) for pod in mine), default=0)
-    cost = pool.cost_per_chip_hour if pool.cost_per_chip_hour is not None else CHIPS[pool.chip].cost_per_hour
     return PoolReport(
         pool=pool.name,
         nodes=nodes,
@@ -113,7 +112,7 @@ def _pool_report(pool: NodePoolSettings, pods: Sequence[dict[str, Any]]) -> Pool
         largest_pod=largest,
         surge=sum(room // largest for room in free) if largest else 0,
         missing=sum(_chips(pod, pool) for pod in mine) - used,
-        cost_per_hour=round(used * cost, 2),
+        cost_per_hour=round(used * chip_cost(pool), 2),
     )
 
 

@@ -7,6 +7,7 @@ from rules.chips import CHIPS
 from rules.placement import Demand, over_capacity
 from rules.problem import Problem, duplicates
 from rules.quantity import parse
+from settings.capacity_plan import role_plans
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -74,8 +75,8 @@ def roles_have_pools(settings: "Settings") -> list[Problem]:
 def chips_exist(settings: "Settings") -> list[Problem]:
     """No pool is asked for more chips than it has."""
     demands = [
-        Demand(f"{path}.chips", role.pool, model.groups * role.replicas * role.nodes, role.chips)
-        for path, model, role in _roles(settings)
+        Demand(f"{plan.path}.chips", plan.placement.pool, plan.declared, plan.placement.chips)
+        for plan in role_plans(settings)
     ]
     return [
         problem

@@ -5,6 +5,7 @@ from typing import Final
 
 from rules.chips import CHIPS
 from rules.quantity import parse
+from settings.capacity_plan import role_plans
 from settings.settings import Settings
 from smoke.doctor.diagnosis import Finding
 from smoke.preflight.inventory import Inventory, finding, labels_of
@@ -86,14 +87,11 @@ def quotas_hold_the_chips(settings: Settings, inventory: Inventory) -> list[Find
     """No ResourceQuota of the namespace is below what the stack asks for."""
     wanted: dict[str, int] = {}
     pools = {pool.name: pool for pool in settings.node_pools}
-    for model in settings.models:
-        for placements in model.roles().values():
-            for place in placements:
-                pool = pools[place.pool]
-                stack = CHIPS[pool.chip].stack(pool.driver_stack)
-                if stack and stack.resource:
-                    chips = model.groups * place.replicas * place.nodes * place.chips
-                    wanted[stack.resource] = wanted.get(stack.resource, 0) + chips
+    for plan in role_plans(settings):
+        pool = pools[plan.placement.pool]
+        stack = CHIPS[pool.chip].stack(pool.driver_stack)
+        if stack and stack.resource:
+            wanted[stack.resource] = wanted.get(stack.resource, 0) + plan.declared * plan.placement.chips
     return [
         finding(
             "quota",
