@@ -61,6 +61,8 @@ class SmokeSettings(Group):
     """Share of a prompt's tokens that a second replica must find in the store, at least."""
     golden_logprob_gap: float = Field(default=0.05, ge=0)
     """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""
+    compare_prompt_gap: float = Field(default=0.1, gt=0)
+    """By what share the channel may count other prompt tokens than the cluster for the same request; another tokenizer shows."""
     pulse: PulseSettings = PulseSettings()
     """The load of `python -m smoke pulse`."""
     drills: DrillSettings = DrillSettings()

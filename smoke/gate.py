@@ -1,10 +1,12 @@
 """What the deployment's gate calls: run the safe probes, and say what to do when they fail."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from settings.settings import Settings
-from smoke import suite
+from smoke import archive, redact, suite
 from smoke.errors import SmokeError
+from smoke.probe import LiveStack
 from smoke.report import Report
 from smoke.settle import find_workers, settle
 
@@ -19,17 +21,25 @@ class Proof:
 
 async def prove(settings: Settings, stack: str, gateway_config: str, release: str) -> Proof:
     """Run the safe probes on what was just deployed, once the gateways have taken it up."""
+    redact.install()
     try:
         async with suite.live_stack(settings, stack) as live:
             await settle(settings, live.gateway, gateway_config)
             await find_workers(settings, live.gateway)
+            report = await suite.examine(live, release=release)
+            green = None if report.verdict == "pass" else await _green(live)
     except SmokeError as error:
         return Proof(False, f"smoke could not begin on {stack}: {error}")
-    report = await suite.run(settings, stack, release=release)
     if report.verdict == "pass":
         shown = sum(probe.verdict == "pass" for probe in report.probes)
         return Proof(True, f"smoke passed: {shown} probes in {report.seconds:g} s")
-    return Proof(False, failure(report, await suite.last_green(settings)))
+    return Proof(False, failure(report, green))
+
+
+async def _green(live: LiveStack) -> Report | None:
+    """The stack's last green report, or None where there is none or it can't be read."""
+    with suppress(SmokeError):
+        return await archive.latest_green(live.engines.cluster) if live.engines else None
 
 
 def failure(report: Report, green: Report | None) -> str:

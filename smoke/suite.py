@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rules.digest import short
 from settings.settings import Settings
@@ -21,6 +21,7 @@ from smoke.probe import LiveStack, Probe
 from smoke.probes import (
     authentication,
     boundary,
+    compare,
     connectivity,
     fallback,
     golden,
@@ -53,6 +54,7 @@ PROBES: Final = (
     second_replica,
     fallback,
     paid,
+    compare,
     throughput,
     boundary,
 )
@@ -69,25 +71,50 @@ async def run(
     stack: str,
     classes: Collection[ProbeClass] = ("safe",),
     *,
+    listener: Listener = lambda *_: None,
+) -> Report:
+    """Run the probes of these classes on a stack; what keeps them from starting is a failed probe, never an exception."""
+    redact.install()
+    started, clock = datetime.now(UTC), time.monotonic()
+    try:
+        async with live_stack(settings, stack) as live:
+            return await examine(live, classes, listener=listener)
+    except SmokeError as error:
+        entrance = ProbeResult(name=ENTRANCE, kind="safe", verdict="fail", cause=error.cause, fix=error.fix)
+        listener(entrance, time.monotonic() - clock)
+        return _report(settings, stack, (entrance,), started, time.monotonic() - clock)
+
+
+async def examine(
+    live: LiveStack,
+    classes: Collection[ProbeClass] = ("safe",),
+    *,
     release: str = "",
     listener: Listener = lambda *_: None,
 ) -> Report:
-    """Run the probes of these classes on a live stack; what keeps them from starting is a failed probe, never an exception.
+    """Run the probes on a live stack that is open already, and keep the report beside it.
 
     `release` is the digest of what was deployed (else of the configuration); the deadline is `smoke.deadlineSeconds`.
     """
-    redact.install()
     started, clock = datetime.now(UTC), time.monotonic()
-    evidence, kept_in = {}, None
-    try:
-        async with live_stack(settings, stack) as live:
-            kept_in = live.engines.cluster if live.engines and "safe" in classes else None
-            probes = probes_of(settings, classes)
-            results, evidence = await run_probes(probes, live, _deadline(settings, classes), listener)
-    except SmokeError as error:
-        results = (ProbeResult(name=ENTRANCE, kind="safe", verdict="fail", cause=error.cause, fix=error.fix),)
-        listener(results[0], time.monotonic() - clock)
-    report = Report(
+    probes = probes_of(live.settings, classes)
+    results, evidence = await run_probes(probes, live, _deadline(live.settings, classes), listener)
+    report = _report(live.settings, live.name, results, started, time.monotonic() - clock, evidence, release)
+    if live.engines is not None and "safe" in classes:
+        await _keep(live.engines.cluster, report)
+    return report
+
+
+def _report(
+    settings: Settings,
+    stack: str,
+    results: tuple[ProbeResult, ...],
+    started: datetime,
+    seconds: float,
+    evidence: Mapping[str, Any] | None = None,
+    release: str = "",
+) -> Report:
+    return Report(
         verdict=verdict_of(results),
         probes=results,
         stack=stack,
@@ -96,13 +123,10 @@ async def run(
         content=content_digest(settings),
         commit=archive.current_commit(ROOT),
         started=started,
-        seconds=round(time.monotonic() - clock, 1),
+        seconds=round(seconds, 1),
         versions=versions(settings),
-        evidence=evidence,
+        evidence=dict(evidence or {}),
     )
-    if kept_in is not None:
-        await _keep(kept_in, report)
-    return report
 
 
 def _deadline(settings: Settings, classes: Collection[ProbeClass]) -> float:

@@ -78,7 +78,7 @@ def _row(probe: ProbeResult, proves: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _plots(evidence: Mapping[str, Any]) -> Plots:
-    """A bar chart for each probe that measured times to the first token."""
+    """A bar chart for each probe that measured the same thing twice."""
     plots: Plots = []
     for name, measured in evidence.items():
         kind, _, model = name.partition(":")
@@ -90,4 +90,10 @@ def _plots(evidence: Mapping[str, Any]) -> Plots:
             rows = [Bar("first replica", measured["cold"], "cold"), Bar("second replica", measured["second"], "second")]
             title = f"One token of {model} on two replicas ({measured['hits']:.0f} tokens from the store)"
             plots.append((title, bars(name, "s", rows)))
+        elif kind == "compare":
+            rows = [
+                Bar("cluster", measured["cluster"]["seconds"], "warm"),
+                Bar("channel", measured["channel"]["seconds"], "second"),
+            ]
+            plots.append((f"The same request to {model} in the cluster and at the channel", bars(name, "s", rows)))
     return plots

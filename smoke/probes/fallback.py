@@ -9,18 +9,14 @@ from smoke.client import CHAT, TARGET, chat_body
 from smoke.errors import PermanentError, from_status
 from smoke.keys import read_key
 from smoke.probe import LiveStack, Outcome, Probe, failed, passed, skipped
+from smoke.probes.stand_in import served_by, stand_in
 
 WISH: Final = {TARGET: "fallback"}
-SERVED_BY: Final = "x-moonstack-served-by"
 
 
 def probes(settings: Settings) -> list[Probe]:
     """One for each model that has a stand-in at the channel, and one that a client's key can't choose it."""
-    entries = settings.channel_models.models
-    if not settings.channel.enabled or not settings.channel_models.fallback.enabled:
-        return []
-    twins = {entry.in_cluster or entry.model_name for entry in entries}
-    bridged = [model for model in settings.models if model.name in twins]
+    bridged = [model for model in settings.models if stand_in(settings, model.name)]
     clients = [key for key in settings.keys.keys if key.purpose == "client" and key.channel_key is None]
     separation = [_separation(bridged[0], clients[0])] if bridged and clients else []
     return [*(_probe(model) for model in bridged), *separation]
@@ -33,10 +29,10 @@ def _probe(model: ModelSettings) -> Probe:
         answer = await stack.gateway.send("POST", CHAT, headers=headers, json=body)
         if answer.status != 200:
             raise from_status(answer.status, answer.message(), f"{model.name} without its engines")
-        served_by = answer.headers.get(SERVED_BY, "nobody")
-        if not served_by.startswith("channel/"):
+        who = served_by(answer)
+        if not who.startswith("channel/"):
             return failed(
-                f"without its engines {model.name} was answered by {served_by}, not by the channel",
+                f"without its engines {model.name} was answered by {who}, not by the channel",
                 "the gateway's fallback is not in force: run pulumi up",
                 0,
                 "answers by the channel",
@@ -60,10 +56,10 @@ def _separation(model: ModelSettings, key: KeySettings) -> Probe:
         answer = await gateway.send("POST", CHAT, headers=gateway.authorization() | WISH, json=body)
         if answer.status != 200:
             raise from_status(answer.status, answer.message(), f"{model.name} with key {key.id}")
-        served_by = answer.headers.get(SERVED_BY, "nobody")
-        if not served_by.startswith("cluster/"):
+        who = served_by(answer)
+        if not who.startswith("cluster/"):
             return failed(
-                f"key {key.id} of purpose client chose its target, and was answered by {served_by}",
+                f"key {key.id} of purpose client chose its target, and was answered by {who}",
                 "the purposes of keys are not in force at the gateway: run pulumi up",
                 0,
                 "answers by the cluster",

@@ -14,24 +14,30 @@ from settings.key_values.local import LocalKeys
 from settings.settings import Settings
 from smoke.client import GatewayClient
 from smoke.probe import LiveStack
-from smoke.probes import authentication, connectivity, fallback, paid, quota, routing
+from smoke.probes import authentication, compare, connectivity, fallback, paid, quota, routing
 from smoke.report import ProbeResult
 from smoke.runner import run_probes
 from tests.envoy.stacks import CLIENTS
 from tests.envoy.waiting import wait_for
-from tests.envoy.world import World
+from tests.envoy.world import TWIN, World
 
 SMOKE = {"id": "smoke", "purpose": "smoke", "owner": "smoke"}
 LIMITED = {"id": "limited", "purpose": "smoke", "owner": "smoke", "qps": 1}
-PROBES = (connectivity, authentication, routing, quota, fallback, paid)
+PROBES = (connectivity, authentication, routing, quota, fallback, paid, compare)
 
 
 @pytest.fixture
 def ready(world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[World, str]:
+    return prepared(world, tmp_path, monkeypatch)
+
+
+def prepared(
+    world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **groups: Any
+) -> tuple[World, str]:
     """A gateway with a channel, and the smoke key; the other keys are where dev keeps them."""
     monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path / "state"))
     monkeypatch.setattr("smoke.runner.PAUSES", (0.0, 0.0))
-    this = world(keys=(*CLIENTS, SMOKE, LIMITED))
+    this = world(keys=(*CLIENTS, SMOKE, LIMITED), **groups)
     values = {name: fake_key() for name in ("client", "other", "smoke", "limited")}
     for name, value in values.items():
         LocalKeys().put(name, "current", value)
@@ -57,14 +63,37 @@ def probed(this: World, key: str, settings: Settings | None = None) -> dict[str,
 def test_every_probe_of_the_gateway_passes_on_the_real_envoy(ready: tuple[World, str]):
     results = probed(*ready)
     assert {name: result.cause for name, result in results.items() if result.verdict != "pass"} == {}
-    assert {"429", "fallback:chat", "key-separation", "alias:moe-expert-a", "models", "413"} <= set(results)
+    assert {"429", "fallback:chat", "key-separation", "alias:moe-expert-a", "compare:chat", "models", "413"} <= set(
+        results
+    )
 
 
-def test_a_channel_that_is_down_is_seen_by_the_fallback_probe_alone(ready: tuple[World, str]):
+def test_a_channel_that_is_down_is_seen_by_the_probes_that_need_it_alone(ready: tuple[World, str]):
     this, key = ready
     this.channel.fault = 503
     failed = {name for name, result in probed(this, key).items() if result.verdict == "fail"}
-    assert failed == {"fallback:chat"}
+    assert failed == {"fallback:chat", "alias:moe-expert-a", "compare:chat"}
+
+
+def test_another_model_at_the_channel_is_seen_by_how_it_counts_the_same_prompt(ready: tuple[World, str]):
+    this, key = ready
+    this.channel.prompt_tokens = 2 * this.router.prompt_tokens
+    failed = {name: result for name, result in probed(this, key).items() if result.verdict == "fail"}
+    assert set(failed) == {"compare:chat"}
+    assert "is another model than chat" in (failed["compare:chat"].cause or "")
+
+
+def test_an_alias_that_another_one_stands_in_for_is_seen(
+    world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    second = {**TWIN, "alias": "moe-expert-b", "modelName": "Kimi-K2.5", "inCluster": None, "chipAffinity": ["nvidia"]}
+    entries = [{**TWIN, "weight": 0.5}, {**second, "weight": 0.5}]
+    models = {"models": entries, "fallback": {"order": ["moe-expert-a", "moe-expert-b"]}}
+    this, key = prepared(world, tmp_path, monkeypatch, channelModels=models)
+    assert {name for name, result in probed(this, key).items() if result.verdict == "fail"} == set()
+    this.channel.fault = 503
+    results = probed(this, key)
+    assert "cluster/chat stood in for alias moe-expert-b" in (results["alias:moe-expert-b"].cause or "")
 
 
 def test_routers_that_are_down_are_seen_though_the_channel_bridges_them(ready: tuple[World, str]):

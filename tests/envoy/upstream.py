@@ -38,6 +38,7 @@ class Upstream:
     delay: float = 0
     chunk_gap: float = 0.0
     filler: int = 0
+    prompt_tokens: int = 11
     seen: list[Seen] = field(default_factory=list)
     active: int = 0
     _server: uvicorn.Server | None = None
@@ -96,7 +97,7 @@ class Upstream:
         if asked.get("stream"):
             await self._stream(asked, send)
             return
-        usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 7, "total_tokens": self.prompt_tokens + 7}
         choice = {"index": 0, "message": {"role": "assistant", "content": f"from {self.name}" + "y" * self.filler}}
         answer = {"object": "chat.completion", "model": asked.get("model"), "choices": [choice], "usage": usage}
         await _answer(send, 200, json.dumps(answer).encode())
@@ -109,7 +110,7 @@ class Upstream:
             if self.fault == "cut" and index == 1:
                 raise ConnectionError("cut on purpose")
             await asyncio.sleep(self.chunk_gap)
-        usage = {"prompt_tokens": 11, "completion_tokens": 4}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 4}
         await send(_part({"model": asked["model"], "choices": [], "usage": usage}))
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": False})
 

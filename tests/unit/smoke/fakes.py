@@ -121,12 +121,15 @@ class FakeStack(Channel):
         self.fallback = True
         self.heed_all = False
         self.salted: list[bool] = []
+        self.own: dict[str, str] = {}
+        """Name that is asked for → who answers, where that is not the cluster."""
 
     async def _chat(self, request: Request) -> Response:
         response = await super()._chat(request)
         smoke_key = "dev-client" not in self.requests or self.heed_all
-        outside = self.fallback and smoke_key and request.headers.get("moonstack-target") == "fallback"
-        response.headers["x-moonstack-served-by"] = f"{'channel' if outside else 'cluster'}/{MODEL}"
+        wished = smoke_key and request.headers.get("moonstack-target") in ("channel", "fallback")
+        place = f"{'channel' if wished and self.fallback else 'cluster'}/{MODEL}"
+        response.headers["x-moonstack-served-by"] = self.own.get((await request.json())["model"], place)
         return response
 
     async def _prefill(self, body: dict[str, Any]) -> None:

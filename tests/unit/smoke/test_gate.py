@@ -13,7 +13,9 @@ from rules import names
 from rules.names import CONFIG_HEADER
 from smoke import archive, gate
 from smoke.cluster import Reply
+from smoke.engines import Engines
 from smoke.errors import TemporaryError
+from smoke.probe import LiveStack, Outcome, Probe, failed, passed
 from smoke.report import ProbeResult, Report
 from smoke.settle import find_workers, settle
 from tests.unit.smoke.fakes import dev_settings
@@ -92,24 +94,54 @@ def test_without_a_green_report_the_message_says_where_the_commits_are():
     assert "pulumi stack history -s dev" in gate.failure(report("fail"), None)
 
 
-@pytest.mark.parametrize(("verdict", "passed"), [("pass", True), ("fail", False)])
-async def test_the_gate_passes_exactly_when_smoke_does(monkeypatch: pytest.MonkeyPatch, verdict: str, passed: bool):
-    async def run(settings: Any, stack: str, *, release: str) -> Report:
-        assert release == "r1"
-        return report(verdict)
+class Door:
+    """A live stack behind one gateway; counts how often it is opened. `red` fails every probe."""
 
-    async def connect(settings: Any) -> Any:
-        raise TemporaryError("no cluster", "start it")
+    def __init__(self, cluster: Any, monkeypatch: pytest.MonkeyPatch, red: bool = False) -> None:
+        self.opened = 0
+        self.cluster = cluster
+        monkeypatch.setattr("smoke.suite.live_stack", self.open)
+        monkeypatch.setattr("smoke.suite.probes_of", lambda *_: [Probe(name="p", proves="", check=self.check)])
+        self.red = red
 
     @asynccontextmanager
-    async def live(settings: Any, stack: str) -> AsyncIterator[Any]:
-        yield SimpleNamespace(gateway=Gateways(["c1"] * 3))
+    async def open(self, settings: Any, stack: str) -> AsyncIterator[LiveStack]:
+        self.opened += 1
+        gateway: Any = Gateways(["c1"] * 3)
+        yield LiveStack(name=stack, settings=settings, gateway=gateway, engines=Engines(self.cluster))
 
-    monkeypatch.setattr("smoke.suite.run", run)
-    monkeypatch.setattr("smoke.suite.live_stack", live)
-    monkeypatch.setattr("smoke.cluster.Cluster.connect", connect)
+    async def check(self, live: LiveStack) -> Outcome:
+        return failed("no worker", "look") if self.red else passed()
+
+
+@pytest.mark.parametrize("red", [False, True])
+async def test_the_gate_passes_exactly_when_smoke_does_and_opens_the_stack_once(
+    monkeypatch: pytest.MonkeyPatch, red: bool
+):
+    cluster: Any = ConfigMaps()
+    door = Door(cluster, monkeypatch, red)
     proof = await gate.prove(dev_settings(), "dev", "c1", "r1")
-    assert proof.passed is passed
+    kept = await archive.latest(cluster)
+    assert proof.passed is not red
+    assert kept and (kept.release, kept.verdict) == ("r1", "fail" if red else "pass")
+    assert door.opened == 1
+
+
+async def test_a_red_gate_names_the_commit_of_the_last_green_report(monkeypatch: pytest.MonkeyPatch):
+    cluster: Any = ConfigMaps()
+    await archive.keep(cluster, report("pass"))
+    Door(cluster, monkeypatch, red=True)
+    proof = await gate.prove(dev_settings(), "dev", "c1", "r1")
+    assert "p: no worker; look" in proof.text and "git checkout c0ffee" in proof.text
+
+
+async def test_a_gate_that_can_not_open_the_stack_says_so(monkeypatch: pytest.MonkeyPatch):
+    async def unreachable(settings: Any) -> Any:
+        raise TemporaryError("no cluster", "start it")
+
+    monkeypatch.setattr("smoke.suite._cluster", unreachable)
+    proof = await gate.prove(dev_settings(), "dev", "c1", "r1")
+    assert (proof.passed, proof.text) == (False, "smoke could not begin on dev: no cluster; start it")
 
 
 class Gateways:

@@ -11,11 +11,12 @@ from pydantic import SecretStr
 from components.envoy.plan import public_models
 from rules import labels
 from settings.key_values.local import LocalKeys
+from smoke.answers import Answer
 from smoke.channel.plan import KeyPlan
 from smoke.cluster import Reply
 from smoke.engines import Engines
 from smoke.probe import LiveStack
-from smoke.probes import fallback, inside, paid, quota, throughput
+from smoke.probes import compare, fallback, inside, paid, quota, throughput
 from smoke.probes.routing import declared_names
 from smoke.report import ProbeResult
 from smoke.runner import run_probes
@@ -148,17 +149,67 @@ async def test_a_quota_that_is_not_in_force_fails(live: LiveStack, stack: FakeSt
 
 async def test_each_alias_is_called_once_with_one_token(live: LiveStack, stack: FakeStack):
     live = replace(live, settings=settings_with(channel={"enabled": True}))
-    aliases = [model.alias for model in live.settings.channel_models.models]
-    stack.plan = stack.plan.model_copy(update={"models": (MODEL, *aliases[:-1])})
+    entries = live.settings.channel_models.models
+    stack.own = {entry.alias: f"channel/{entry.model_name}" for entry in entries}
+    stack.plan = stack.plan.model_copy(update={"models": (MODEL, *list(stack.own)[:-1])})
     results, _ = await run_probes(paid.probes(live.settings), live, 20)
     assert [result.verdict for result in results] == ["pass"] * 3 + ["fail"]
     assert all(result.kind == "paid" for result in results)
     assert "letter by letter" in (results[-1].fix or "")
 
 
-def with_twin() -> Any:
+async def alias_of_the_cluster(live: LiveStack, stack: FakeStack, outside: str) -> ProbeResult:
+    """The alias is served by the cluster, and its model at the channel by `outside`."""
+    twin = with_twin().channel_models.models[0]
+    stack.plan = stack.plan.model_copy(update={"models": (MODEL, twin.alias, twin.model_name)})
+    stack.own = {twin.alias: f"cluster/{MODEL}", twin.model_name: outside}
+    return await one(paid, replace(live, settings=with_twin()), f"alias:{twin.alias}")
+
+
+async def test_an_alias_that_the_cluster_serves_is_asked_of_the_channel_too(live: LiveStack, stack: FakeStack):
+    model = with_twin().channel_models.models[0].model_name
+    assert (await alias_of_the_cluster(live, stack, f"channel/{model}")).verdict == "pass"
+    result = await alias_of_the_cluster(live, stack, f"cluster/{MODEL}")
+    assert f"{model} was asked of the channel, and cluster/{MODEL} answered" in (result.cause or "")
+
+
+async def test_an_alias_that_another_model_answers_for_is_seen(live: LiveStack, stack: FakeStack):
+    twin = with_twin().channel_models.models[0]
+    stack.plan = stack.plan.model_copy(update={"models": (MODEL, twin.alias)})
+    stack.own = {twin.alias: "channel/another"}
+    result = await one(paid, replace(live, settings=with_twin()), f"alias:{twin.alias}")
+    assert "channel/another stood in for" in (result.cause or "")
+
+
+async def test_cluster_and_channel_are_asked_the_same_side_by_side(live: LiveStack, stack: FakeStack):
+    entry = with_twin(model_name=MODEL).channel_models.models[0]
+    result = await one(compare, replace(live, settings=with_twin(model_name=MODEL)), f"compare:{MODEL}")
+    assert (result.verdict, result.figure, result.kind) == ("pass", 0, "paid")
+    stack.own = {MODEL: f"channel/{entry.model_name}"}
+    result = await one(compare, replace(live, settings=with_twin(model_name=MODEL)), f"compare:{MODEL}")
+    assert f"cluster/{MODEL} was asked, and channel/{MODEL} answered" in (result.cause or "")
+
+
+@pytest.mark.parametrize(("there", "verdict"), [(110, "pass"), (111, "fail"), (89, "fail")])
+def test_another_tokenizer_at_the_channel_fails(there: int, verdict: str):
+    def answer(prompt: int) -> Answer:
+        usage = {"prompt_tokens": prompt, "completion_tokens": 16}
+        return Answer(status=200, body=json.dumps({"choices": [], "usage": usage}).encode())
+
+    entry = with_twin().channel_models.models[0]
+    assert compare.judge(MODEL, entry, answer(100), answer(there), 0.1).verdict == verdict
+
+
+def test_without_a_way_to_the_channel_there_is_nothing_to_compare():
+    once = {"retry": dev_settings().channel.retry.model_copy(update={"max_attempts": 1})}
+    settings = with_twin()
+    unreached = settings.model_copy(update={"channel": settings.channel.model_copy(update=once)})
+    assert compare.probes(unreached) == fallback.probes(unreached) == []
+
+
+def with_twin(**changes: Any) -> Any:
     settings = settings_with(channel={"enabled": True})
-    twin = settings.channel_models.models[0].model_copy(update={"in_cluster": MODEL})
+    twin = settings.channel_models.models[0].model_copy(update={"in_cluster": MODEL, **changes})
     models = settings.channel_models.model_copy(update={"models": (twin,)})
     return settings.model_copy(update={"channel_models": models})
 

@@ -17,7 +17,10 @@ PROBES: list[dict[str, Any]] = [
 
 
 def report(probes: list[dict[str, Any]]) -> Report:
-    evidence = {"shared-prefix:m": {"cold": [3.1, 3.0], "warm": [0.4, 0.5], "hits": 900}}
+    evidence = {
+        "shared-prefix:m": {"cold": [3.1, 3.0], "warm": [0.4, 0.5], "hits": 900},
+        "compare:m": {"cluster": {"seconds": 0.8}, "channel": {"seconds": 1.9}},
+    }
     return Report.model_validate(
         {
             "verdict": "fail",
@@ -46,7 +49,7 @@ def test_the_page_names_what_was_shown_and_what_failed_with_its_fix():
     assert "a chat is answered" in html
     assert "missing: &lt;b&gt;x&lt;/b&gt;" in html, "texts of the stack are escaped"
     assert "run pulumi up" in html
-    assert html.count("<rect") == 4
+    assert html.count("<rect") == 6
 
 
 def test_a_regression_against_an_earlier_report_is_named():
