@@ -124,3 +124,5 @@ class Streamed:
     chunks: int = 0
     finished: bool = False
     usage: Usage | None = None
+    served_by: str = ""
+    """Place and model that answered, such as channel/GLM-5; empty where the gateway does not say."""

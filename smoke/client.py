@@ -14,6 +14,8 @@ CHAT: Final = "/v1/chat/completions"
 MODELS: Final = "/v1/models"
 TARGET: Final = "moonstack-target"
 """Header by which a smoke key chooses who answers: cluster, channel or fallback; ignored from other keys."""
+SERVED_BY: Final = "x-moonstack-served-by"
+"""Header of an answer: place and model that gave it."""
 TIMEOUTS: Final = httpx.Timeout(30, connect=5)
 
 
@@ -90,6 +92,7 @@ class GatewayClient:
                 "POST", CHAT, headers=self.authorization() | dict(more or {}), json=dict(body)
             ) as response:
                 streamed.status = response.status_code
+                streamed.served_by = response.headers.get(SERVED_BY, "")
                 if response.status_code != 200:
                     answer = Answer(status=response.status_code, body=await response.aread())
                     streamed.text = answer.message()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from smoke.answers import Usage
 from smoke.client import GatewayClient, chat_body
 from smoke.errors import SmokeError
 from smoke.prompts import nonce, prefix
@@ -28,6 +29,8 @@ class Sample:
     status: int
     first_token: float | None = None
     cause: str | None = None
+    served_by: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class Request:
     def body(self) -> dict[str, Any]:
         """A streamed chat request."""
         text = prefix(self.prompt_words, nonce())
-        return chat_body(self.model, text, stream=True, max_tokens=self.max_tokens, **dict(self.extra))
+        asked = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": self.max_tokens}
+        return chat_body(self.model, text, **asked, **dict(self.extra))
 
 
 class Load:
@@ -115,4 +119,6 @@ class Load:
             return
         first_token = streamed.first_token_seconds if streamed.chunks else None
         outcome = "ok" if streamed.finished else "broken"
-        self.samples.append(Sample(began, self.now, outcome, 200, first_token))
+        self.samples.append(
+            Sample(began, self.now, outcome, 200, first_token, served_by=streamed.served_by, usage=streamed.usage)
+        )

@@ -1,12 +1,9 @@
 """Which model of the channel stands in for a model of the cluster, and what an answer says of who gave it."""
 
-from typing import Final
-
 from settings.channel import ChannelModel
 from settings.settings import Settings
 from smoke.answers import Answer
-
-SERVED_BY: Final = "x-moonstack-served-by"
+from smoke.client import SERVED_BY
 
 
 def stand_in(settings: Settings, model: str) -> ChannelModel | None:

@@ -62,5 +62,9 @@ class PulseResult(BaseModel):
     broken: int
     tokens_per_second: float
     cost_per_million_tokens: float | None
-    """Yuan for chips and warm pool as declared, over the tokens whose first came within the target; null without any."""
+    """Yuan for chips, warm pool and channel, over the tokens of answers whose first came within the target; null without any."""
+    channel_spend: float = 0.0
+    """Yuan of it for answers that the channel gave, by declared prices."""
+    channel_tokens_without_price: int = 0
+    """Tokens of the channel that the cost lacks, as their model has no declared price."""
     timeline: Timeline

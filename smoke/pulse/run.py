@@ -1,15 +1,16 @@
 """Runs a pulse on one model of a live stack."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from settings.capacity_plan import costs
+from settings.settings import Settings
 from smoke.errors import PermanentError
 from smoke.load import Load, Request, Sample
 from smoke.page.plots import Line, lines
 from smoke.page.render import page
 from smoke.probe import LiveStack
+from smoke.pulse.cost import cost_of, usage_of
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult, Timeline
 from smoke.pulse.watch import Moment, Watch
@@ -48,7 +49,9 @@ async def pulse(live: LiveStack, model: str, rate: float | None = None) -> Pulse
         watch.moments.append(await watch.look())
     finally:
         watching.cancel()
-    good = sum(sample.outcome == "ok" and (sample.first_token or 0) <= targets.ttft for sample in load.samples)
+    answered = [sample for sample in load.samples if sample.outcome == "ok"]
+    good = [sample for sample in answered if (sample.first_token or 0) <= targets.ttft]
+    cost = cost_of(live.settings, load.samples, stages.seconds)
     judged = criteria(stages, targets, load.samples, watch.moments)
     return PulseResult(
         stack=live.name,
@@ -60,18 +63,12 @@ async def pulse(live: LiveStack, model: str, rate: float | None = None) -> Pulse
         requests=len(load.samples),
         lost=sum(sample.outcome == "lost" for sample in load.samples),
         broken=sum(sample.outcome == "broken" for sample in load.samples),
-        tokens_per_second=round(_tokens(load.samples, config.max_tokens) / stages.seconds, 2),
-        cost_per_million_tokens=cost_per_million(costs(live.settings), good * config.max_tokens, stages.seconds),
+        tokens_per_second=round(_tokens(live.settings, answered) / stages.seconds, 2),
+        cost_per_million_tokens=cost.per_million(_tokens(live.settings, good)),
+        channel_spend=round(cost.channel, 4),
+        channel_tokens_without_price=cost.unpriced_tokens,
         timeline=timeline_of(stages, load.samples, watch.moments),
     )
-
-
-def cost_per_million(costs_per_hour: Mapping[str, float], good_tokens: int, seconds: float) -> float | None:
-    """Yuan a million good tokens: chips as declared and the warm pool, for the time of the pulse."""
-    if not good_tokens:
-        return None
-    spent = (costs_per_hour["declared"] + costs_per_hour["warmPool"]) * seconds / 3600
-    return round(spent / good_tokens * 1e6, 2)
 
 
 def pulse_page(result: PulseResult, targets: Targets) -> str:
@@ -105,6 +102,9 @@ def pulse_page(result: PulseResult, targets: Targets) -> str:
     counts = [("requests", str(result.requests)), ("lost", str(result.lost)), ("broken", str(result.broken))]
     price = result.cost_per_million_tokens
     counts.append(("yuan a million good tokens", "no good token" if price is None else f"{price:g}"))
+    counts.append(("yuan at the channel", f"{result.channel_spend:g}"))
+    if result.channel_tokens_without_price:
+        counts.append(("channel tokens without a price, not in the cost", str(result.channel_tokens_without_price)))
     return page(
         stack=result.stack,
         verdict=result.verdict,
@@ -115,8 +115,8 @@ def pulse_page(result: PulseResult, targets: Targets) -> str:
     )
 
 
-def _tokens(samples: Sequence[Sample], each: int) -> int:
-    return each * sum(sample.outcome == "ok" for sample in samples)
+def _tokens(settings: Settings, samples: Sequence[Sample]) -> int:
+    return sum(usage_of(settings, sample).completion_tokens for sample in samples)
 
 
 def timeline_of(stages: Stages, samples: Sequence[Sample], moments: Sequence[Moment]) -> Timeline:

@@ -4,23 +4,25 @@ import asyncio
 import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
+from smoke.answers import Usage
 from smoke.channel.app import Channel
 from smoke.channel.plan import ChannelPlan, Fault, KeyPlan
 from smoke.channel.serve import serve
 from smoke.client import GatewayClient
 from smoke.load import Load, Request, Sample
 from smoke.probe import LiveStack
+from smoke.pulse.cost import Cost, channel_spend, chip_spend
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult
-from smoke.pulse.run import cost_per_million, pulse, pulse_page, timeline_of
+from smoke.pulse.run import pulse, pulse_page, timeline_of
 from smoke.pulse.watch import Moment
-from tests.unit.smoke.fakes import MODEL, FakeCluster, FakeEngine, dev_settings, engine_pod
+from tests.unit.smoke.fakes import MODEL, FakeCluster, FakeEngine, FakeStack, dev_settings, engine_pod
 
 STAGES = Stages(low=5, high=50, before=30, ramp=10, top=60, after=30)
 TARGETS = Targets(queue=10, ttft=2)
@@ -157,11 +159,48 @@ def test_the_page_shows_times_and_plots():
     assert result.model_dump(by_alias=True)["schema"] == 1
 
 
-def test_the_cost_counts_chips_and_warm_pool_over_good_tokens_alone():
+def test_the_cost_counts_chips_warm_pool_and_channel_over_good_tokens_alone():
     hourly = {"declared": 360.0, "warmPool": 36.0, "minimum": 1.0, "maximum": 9.0}
-    assert cost_per_million(hourly, 1_000_000, 3600) == 396
-    assert cost_per_million(hourly, 500_000, 3600) == 792
-    assert cost_per_million(hourly, 0, 3600) is None
+    chips = chip_spend(hourly, 3600)
+    assert chips == 396
+    assert Cost(chips=chips, channel=0, unpriced_tokens=0).per_million(1_000_000) == 396
+    assert Cost(chips=chips, channel=4, unpriced_tokens=0).per_million(500_000) == 800
+    assert Cost(chips=chips, channel=4, unpriced_tokens=0).per_million(0) is None
+
+
+def test_the_channel_is_paid_for_what_it_answered_by_the_declared_prices():
+    settings = dev_settings()
+    entries = list(settings.channel_models.models)
+    entries[0] = entries[0].model_copy(update={"price_per_million_input": 2.0, "price_per_million_output": 8.0})
+    models = settings.channel_models.model_copy(update={"models": tuple(entries)})
+    settings = settings.model_copy(update={"channel_models": models})
+    used = Usage(prompt_tokens=1000, completion_tokens=500)
+
+    def served(who: str, outcome: Literal["ok", "lost", "broken"] = "ok", usage: Usage | None = used) -> Sample:
+        return Sample(0, 1, outcome, 200, 0.1, served_by=who, usage=usage)
+
+    first, second = (f"channel/{entry.model_name}" for entry in entries[:2])
+    assert channel_spend(settings, [served(f"cluster/{MODEL}"), served("")]) == (0, 0)
+    assert channel_spend(settings, [served(first), served(first, "broken")]) == (pytest.approx(0.012), 0)
+    assert channel_spend(settings, [served(second)]) == (0, 1500), (
+        "a model without a price is named, not taken for free"
+    )
+    pulse_of = settings.smoke.pulse
+    asked = (2 * pulse_of.prompt_words + 8 * pulse_of.max_tokens) / 1e6
+    assert channel_spend(settings, [served(first, "broken", None)]) == (pytest.approx(asked), 0)
+
+
+async def test_a_pulse_that_the_channel_answered_costs_what_it_charges(live: LiveStack, stack: FakeStack):
+    config = {"lowUsers": 1, "highUsers": 1, "stageSeconds": [0.1, 0.1, 0.1, 0.1], "promptWords": 20, "maxTokens": 4}
+    settings = dev_settings(pulse=config)
+    entry = settings.channel_models.models[0].model_copy(update={"price_per_million_output": 1e6})
+    models = settings.channel_models.model_copy(update={"models": (entry,)})
+    stack.own = {MODEL: f"channel/{entry.model_name}"}
+    live = replace(live, settings=settings.model_copy(update={"channel_models": models}))
+    result = await pulse(live, MODEL)
+    assert result.channel_spend == 4 * result.requests
+    assert result.cost_per_million_tokens is not None and result.cost_per_million_tokens >= 1e6
+    assert ">yuan at the channel<" in pulse_page(result, TARGETS)
 
 
 async def test_a_pulse_on_a_stack_that_scales_reports_all_three_times(
