@@ -47,13 +47,18 @@ def prepare(settings: Settings, progress: Progress) -> None:
     write_keys(settings)
     write_certificate(settings)
     create(workspace(LOCAL_STACK), pulumi_dir(), {"config": stack_config(LOCAL_STACK)})
+    recover(progress)
+
+
+def recover(progress: Progress) -> None:
+    """Clear what a killed run left: its lock, and creations it never heard of again.
+
+    The next run takes such objects over, as field manager and names are fixed.
+    """
     if locks.clear_stale(pulumi_dir() / "backend", progress):
-        forget_interrupted_creations()
-
-
-def forget_interrupted_creations() -> None:
-    """What a killed run was about to create is taken over by the next one: field manager and names are fixed."""
-    workspace(LOCAL_STACK).output("refresh", "--yes", "--skip-preview", "--non-interactive", "--clear-pending-creates")
+        workspace(LOCAL_STACK).output(
+            "refresh", "--yes", "--skip-preview", "--non-interactive", "--clear-pending-creates"
+        )
 
 
 def build(progress: Progress) -> None:

@@ -63,6 +63,8 @@ def _only_say(stack: str) -> int:
 
 def pulumi(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
     """Run any Pulumi command on a stack in its environment, with the policy pack: `… pulumi -s dev preview --diff`."""
+    if stack == LOCAL_STACK:
+        dev.recover(Progress())
     raise typer.Exit(workspace(stack).run(*context.args))
 
 

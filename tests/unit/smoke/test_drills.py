@@ -9,7 +9,7 @@ import pytest
 from rules import labels
 from smoke.channel.plan import Fault
 from smoke.cluster import Reply
-from smoke.drills.catalogue import CATALOGUE
+from smoke.drills.catalogue import CATALOGUE, replaceable
 from smoke.drills.drill import Drill, Ground, judge
 from smoke.drills.hands import Hands
 from smoke.drills.run import run_drill
@@ -194,3 +194,15 @@ async def test_a_missing_right_is_named():
     deployment.call = lambda *a, **k: asyncio.sleep(0, Reply(403, "{}"))  # type: ignore[method-assign]
     with pytest.raises(PermanentError, match="refused with 403"):
         await hands(deployment).scale(deployment.object, 0)
+
+
+def test_only_objects_that_carry_no_request_are_replaced_while_up_is_killed():
+    kinds = (
+        "policy/v1:PodDisruptionBudget",
+        "networking.k8s.io/v1:NetworkPolicy",
+        "apps/v1:Deployment",
+        "core/v1:Secret",
+    )
+    resources = [{"urn": kind, "type": f"kubernetes:{kind}"} for kind in kinds]
+    stack = {"urn": "urn:pulumi:dev::moonstack", "type": "pulumi:pulumi:Stack"}
+    assert replaceable({"deployment": {"resources": [stack, *resources]}}) == list(kinds[:2])
