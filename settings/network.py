@@ -24,6 +24,8 @@ class NetworkSettings(Group):
 
     enabled: bool = True
     """Whether NetworkPolicies are declared."""
+    enforced: bool = True
+    """Whether the cluster's network plugin is to enforce them; false: smoke and preflight say it if not, and don't fail. Not in prod."""
     clients: tuple[Cidr, ...] = (EVERYWHERE,)
     """Who may connect to the gateway."""
     api_server: tuple[Cidr, ...] = ()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def prod_is_proven(settings: "Settings") -> list[Problem]:
-    """In prod the gate can be neither disabled nor skipped."""
+    """In prod the gate can be neither disabled nor skipped, and the network boundary has to bite."""
     if settings.environment != "prod":
         return []
     limit = "a deployment to prod counts as done only when smoke has passed"
@@ -19,6 +19,9 @@ def prod_is_proven(settings: "Settings") -> list[Problem]:
         problems.append(Problem("smokeSkip", True, limit, "remove it: pulumi config rm moonstack:smokeSkip"))
     if not settings.smoke.gate:
         problems.append(Problem("smoke.gate", False, limit, "remove it, or set it to true"))
+    if not settings.network.enforced:
+        limit = "in prod NetworkPolicies must be enforced, and smoke shows whether they are"
+        problems.append(Problem("network.enforced", False, limit, "remove it, or set it to true"))
     return problems
 
 

@@ -34,7 +34,7 @@ async def _check(stack: LiveStack) -> Outcome:
         log = await cluster.call("GET", f"{cluster.path('pods', pod['metadata']['name'])}/log")
     if log.status != 200:
         raise TemporaryError(f"the Job's answer can't be read: status {log.status}", "grant get on pods/log")
-    return judge(log.json())
+    return judge(log.json(), stack.settings.network.enforced)
 
 
 async def addresses(settings: Settings, cluster: Cluster) -> dict[str, str]:
@@ -49,14 +49,24 @@ async def addresses(settings: Settings, cluster: Cluster) -> dict[str, str]:
     return found
 
 
-def judge(reached: dict[str, bool]) -> Outcome:
-    """Pass when the gateway was reached, and nothing else."""
+def judge(reached: dict[str, bool], enforced: bool) -> Outcome:
+    """Pass when the gateway was reached, and nothing else.
+
+    A pod that reaches everything shows a cluster that enforces no policy; that is no failure where `network.enforced` is
+    false. One that reaches some parts shows a hole in the policies, everywhere a failure.
+    """
     unit = "parts reached behind the gateway"
-    inside = [part for part, yes in reached.items() if yes and part != OPEN]
+    behind = [part for part in reached if part != OPEN]
+    inside = [part for part in behind if reached[part]]
     if not reached.get(OPEN):
         return failed("the gateway can't be reached from inside", "see its Service and NetworkPolicy: run pulumi up")
-    if len(reached) == 1:
+    if not behind:
         return skipped("there is no engine, router or store to keep away from", "deploy a model")
+    if inside == behind and not enforced:
+        return skipped(
+            f"this cluster does not enforce NetworkPolicies: a pod reached {', '.join(inside)}; network.enforced is false",
+            "install a network plugin that enforces them, then set moonstack:network.enforced to true",
+        )
     if inside:
         return failed(
             f"a pod that may reach the gateway alone reached {', '.join(inside)}",

@@ -107,10 +107,10 @@ def quotas_hold_the_chips(settings: Settings, inventory: Inventory) -> list[Find
 
 
 def policies_are_enforced(settings: Settings, inventory: Inventory) -> list[Finding]:
-    """The API server takes NetworkPolicies in any case; a network plugin has to enforce them. An error in prod."""
+    """The API server takes NetworkPolicies in any case; a network plugin has to enforce them. An error unless `network.enforced` is false."""
     if any(part in name for name in inventory.network_agents for part in ENFORCERS) or "DaemonSets" in inventory.blind:
         return []
-    severity = "error" if settings.environment == "prod" else "warning"
+    severity = "error" if settings.network.enabled and settings.network.enforced else "warning"
     cause = "no network plugin that enforces NetworkPolicies was found among the system's DaemonSets"
     fix = "install one (Calico, Cilium, kube-router …); until then every pod can reach every other"
     return [finding("networkPolicies", severity, "cluster", cause, fix)]

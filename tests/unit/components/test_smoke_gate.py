@@ -70,7 +70,11 @@ def test_a_failed_proof_fails_the_hook_with_its_text(declare_stack: Callable[...
 
 @pytest.mark.parametrize(
     ("change", "path"),
-    [({"smokeSkip": True}, "moonstack:smokeSkip"), ({"smoke": {"gate": False}}, "moonstack:smoke.gate")],
+    [
+        ({"smokeSkip": True}, "moonstack:smokeSkip"),
+        ({"smoke": {"gate": False}}, "moonstack:smoke.gate"),
+        ({"network": {"enforced": False}}, "moonstack:network.enforced"),
+    ],
 )
 def test_prod_can_not_do_without_the_proof(dev_values: dict[str, Any], change: dict[str, Any], path: str):
     values = {**dev_values, **change, "environment": "prod"}

@@ -114,8 +114,9 @@ CHANGES: dict[str, Any] = {
     "network.monitoringNamespace": "watching",
     "network.kthenaNamespace": "routers",
 }
-ELSEWHERE = {"kthena.await", "nodePools.nodes"}
-"""What no manifest shows: how long Pulumi waits (test_kthena_objects.py), and patches of nodes (below)."""
+ELSEWHERE = {"kthena.await", "nodePools.nodes", "network.enforced"}
+"""What no manifest shows: how long Pulumi waits (test_kthena_objects.py), patches of nodes (below), what smoke and preflight
+make of it (test_relay.py, test_preflight.py)."""
 
 
 def base() -> dict[str, Any]:

@@ -160,12 +160,14 @@ def test_volcano_is_missed_only_where_pods_name_it():
     assert found(replace(inventory, kinds=kinds)) == [("volcano", "cluster")]
 
 
-def test_missing_network_enforcement_is_an_error_in_prod_only():
-    inventory = replace(complete(), network_agents=frozenset())
-    (one,) = judge(settings(), inventory)
-    assert one.severity == "warning"
-    (prod,) = judge(settings().model_copy(update={"environment": "prod"}), inventory)
-    assert prod.severity == "error"
+@pytest.mark.parametrize(
+    ("changes", "severity"), [({}, "error"), ({"enforced": False}, "warning"), ({"enabled": False}, "warning")]
+)
+def test_missing_network_enforcement_is_an_error_where_the_stack_counts_on_it(changes: dict[str, bool], severity: str):
+    configured = settings()
+    configured = configured.model_copy(update={"network": configured.network.model_copy(update=changes)})
+    (one,) = judge(configured, replace(complete(), network_agents=frozenset()))
+    assert one.severity == severity
 
 
 def test_another_metrics_adapter_is_an_error_where_ours_would_be():

@@ -79,16 +79,25 @@ async def test_ways_through_the_cluster_need_the_cluster():
 
 
 @pytest.mark.parametrize(
-    ("reached", "verdict"),
+    ("reached", "claimed", "otherwise"),
     [
-        ({"gateway": True, "engine": False, "router": False}, "pass"),
-        ({"gateway": True, "engine": True, "router": False}, "fail"),
-        ({"gateway": False, "engine": False}, "fail"),
-        ({"gateway": True}, "skip"),
+        ({"gateway": True, "engine": False, "router": False}, "pass", "pass"),
+        ({"gateway": True, "engine": True, "router": False}, "fail", "fail"),
+        ({"gateway": True, "engine": True, "router": True}, "fail", "skip"),
+        ({"gateway": False, "engine": False}, "fail", "fail"),
+        ({"gateway": True}, "skip", "skip"),
     ],
 )
-def test_the_boundary_is_open_at_the_gateway_alone(reached: dict[str, bool], verdict: str):
-    assert boundary.judge(reached).verdict == verdict
+def test_the_boundary_is_open_at_the_gateway_alone_where_it_is_enforced(
+    reached: dict[str, bool], claimed: str, otherwise: str
+):
+    assert boundary.judge(reached, enforced=True).verdict == claimed
+    assert boundary.judge(reached, enforced=False).verdict == otherwise
+
+
+def test_a_cluster_that_enforces_no_policy_is_said_to_be_one():
+    outcome = boundary.judge({"gateway": True, "engine": True}, enforced=False)
+    assert "does not enforce NetworkPolicies" in (outcome.cause or "")
 
 
 def test_the_pod_tells_open_from_closed_ports():
