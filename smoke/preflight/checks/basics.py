@@ -107,7 +107,7 @@ def quotas_hold_the_chips(settings: Settings, inventory: Inventory) -> list[Find
 
 
 def policies_are_enforced(settings: Settings, inventory: Inventory) -> list[Finding]:
-    """The API server takes NetworkPolicies in any case; a network plugin has to enforce them. An error unless `network.enforced` is false."""
+    """The API server takes NetworkPolicies in any case; a network plugin has to enforce them: an error where the stack counts on it."""
     if any(part in name for name in inventory.network_agents for part in ENFORCERS) or "DaemonSets" in inventory.blind:
         return []
     severity = "error" if settings.network.enabled and settings.network.enforced else "warning"

@@ -12,7 +12,7 @@ from tests.unit.test_settings import dev
 def stack(environment: str = "dev", **key) -> dict:
     keys = {"source": "config", "keys": [{"id": "app", "purpose": "client", "owner": "shop"} | key]}
     gateway = {"exposure": "internal", "tls": {"source": "secret"}}
-    return dev() | {"environment": environment, "keys": keys, "gateway": gateway}
+    return dev() | {"environment": environment, "keys": keys, "gateway": gateway, "network": {}}
 
 
 def day(days: int) -> str:
