@@ -20,6 +20,7 @@ import yaml
 from local import tools
 from local.errors import LocalError
 from settings.paths import state_dir
+from settings.stack_file import UnreadableError, read_yaml
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACK = CHECKOUT / "policies" / "pack"
@@ -113,7 +114,8 @@ def offline(stack: str, overrides: Mapping[str, Any], more: Mapping[str, str] | 
         root = Path(scratch)
         config = stack_config(stack)
         keys = config.get("moonstack:keys") or {}
-        config["moonstack:keys"] = keys | {"source": "placeholder"}
+        if isinstance(keys, dict):  # else the program says what is wrong with them
+            config["moonstack:keys"] = keys | {"source": "placeholder"}
         config |= {f"moonstack:{group}": value for group, value in overrides.items()}
         environment = _common() | _local_backend(root) | {"PULUMI_SKIP_CHECKPOINTS": "true", **(more or {})}
         here = Workspace(stack, root / "project", environment)
@@ -138,13 +140,13 @@ def stack_config(stack: str) -> dict[str, Any]:
         known = ", ".join(sorted(p.name.split(".")[1] for p in CHECKOUT.glob("Pulumi.*.yaml")))
         raise LocalError(f"there is no {path.name}; stacks: {known}")
     try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise LocalError(f"{path.name}: cannot be read: {' '.join(str(error).split())}; correct the file") from None
+        document = read_yaml(path)
+    except UnreadableError as error:
+        raise LocalError(f"{path.name}: cannot be read: {error}; correct the file") from None
     config = (document.get("config") if isinstance(document, dict) else None) or {}
     if not isinstance(config, dict):
         raise LocalError(f"{path.name}: config: must be a mapping; write one key a line")
-    return config
+    return {str(key): value for key, value in config.items()}
 
 
 def pulumi_dir() -> Path:

@@ -18,8 +18,9 @@ class Problem:
         return replace(self, path=f"{prefix}.{self.path}" if self.path else prefix)
 
     def line(self) -> str:
-        """One line: path, value, limit, fix."""
-        return f"{self.path}: {self.value!r}: {self.limit}; {self.fix}"
+        """One line: path, value where there is one, limit, fix."""
+        value = "" if self.value is None else f"{self.value!r}: "
+        return f"{self.path}: {value}{self.limit}; {self.fix}"
 
 
 def duplicates(path: str, names: Iterable[str], what: str) -> list[Problem]:

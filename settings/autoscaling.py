@@ -8,6 +8,7 @@ from pydantic import AnyHttpUrl, Field, StringConstraints, field_validator, mode
 
 from rules.metrics import Engine
 from settings.base import Group, ModelName
+from settings.plain_input import LINES
 
 Role = Literal["prefill", "decode", "serve"]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -60,7 +61,7 @@ class Trigger(Group):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
     """Its name."""
-    query: str = Field(min_length=1)
+    query: Annotated[str, LINES] = Field(min_length=1)
     """PromQL."""
     target: float = Field(gt=0)
     """Value per pod."""

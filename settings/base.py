@@ -1,9 +1,17 @@
 """The base of every group of the configuration: frozen, camelCase in YAML, unknown keys refused."""
 
-from typing import Annotated
+import re
+from ipaddress import ip_address
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
+
+from settings import plain_input
+
+_HOST: Final = re.compile(
+    r"(\*\.)?([A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+)
 
 
 class Group(BaseModel):
@@ -15,7 +23,14 @@ class Group(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         use_attribute_docstrings=True,  # the JSON schema and the reference take each key's meaning from there
+        allow_inf_nan=False,
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: Any, info: ValidationInfo) -> Any:
+        plain_input.check(cls.model_fields[info.field_name or ""], value)
+        return value
 
 
 DnsLabel = Annotated[
@@ -39,3 +54,33 @@ Quantity = Annotated[
     Field(json_schema_extra={"format": "quantity"}),
 ]
 """A Kubernetes resource quantity such as 500m, 3Gi or 8."""
+
+ObjectName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253),
+    Field(json_schema_extra={"format": "DNS name"}),
+]
+"""The name of a Kubernetes object that Moonstack does not make itself (RFC 1123 subdomain)."""
+
+
+def _host(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        if len(value) <= 253 and _HOST.fullmatch(value):
+            return value
+    raise ValueError("is no host; give one name such as llm.example.com, or one address")
+
+
+def _host_and_port(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError("has no port from 1 to 65535; write it as host:port")
+    _host(host)
+    return value
+
+
+Host = Annotated[str, AfterValidator(_host), Field(json_schema_extra={"format": "host"})]
+"""A host's DNS name, with a leading `*.` where all below it are meant, or an IP address."""
+HostPort = Annotated[str, AfterValidator(_host_and_port), Field(json_schema_extra={"format": "host:port"})]
+"""A host and a port."""

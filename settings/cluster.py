@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from settings.base import DnsLabel, Group
+from settings.base import DnsLabel, Group, ObjectName
 
 Environment = Literal["dev", "pre", "prod"]
 ClusterScope = Literal["own", "use"]
@@ -26,5 +26,5 @@ class ClusterSettings(Group):
     """Identity of the cluster: a new kubeconfig for the same identifier replaces nothing (pulumi-kubernetes#4019)."""
     images: Literal["local"] | dict[str, ImageRef] = "local"
     """`local` for the images built by `make up`, or a reference for each of the image names."""
-    image_pull_secret: str | None = None
+    image_pull_secret: ObjectName | None = None
     """A Secret of the namespace by which every pod pulls its images."""

@@ -1,12 +1,14 @@
 """Configuration errors, all at once, one line each: key path, value, limit, fix."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from rules import key_text
 from rules.problem import Problem
 
 
@@ -23,6 +25,8 @@ class SettingsError(Exception):
 
 _LONGEST_TEXT: Final = 200
 """Characters of a text, or bits of a number, that a problem shows."""
+_USER_INFO: Final = re.compile(r"://.*@", re.DOTALL)
+"""Up to the last @: a password with a slash in it is no URL any more, and a secret all the same."""
 
 _FIX = {
     "missing": ("is required", "add it"),
@@ -46,6 +50,9 @@ _FIX = {
     "finite_number": ("must be a finite number", "write digits"),
     "bool_type": ("must be true or false", "write one of them"),
     "bool_parsing": ("must be true or false", "write one of them"),
+    "url_type": ("must be a URL", "write it as https://host"),
+    "url_parsing": ("must be a URL ({error})", "write it as https://host"),
+    "url_scheme": ("must begin with one of {expected_schemes}", "write it as https://host"),
 }
 
 
@@ -82,13 +89,18 @@ def _path(key: str, location: tuple[int | str, ...]) -> str:
 
 
 def brief(value: Any) -> Any:
-    """The value itself, or its kind and size if a line can't hold it."""
+    """The value itself without what may be secret in it, or its kind and size if a line can't hold it."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}…"
+        shown = key_text.redact(_USER_INFO.sub("://…@", value), "…")
+        return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
     if isinstance(value, int) and value.bit_length() > _LONGEST_TEXT:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, dict | list | tuple) and _is_long(value):
         return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, dict):
+        return {brief(key): brief(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [brief(one) for one in value]
     return value
 
 

@@ -1,11 +1,13 @@
 """The gateway's own side: listeners, limits, exposure (A3 `[server]`)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from rules import ports
-from settings.base import DnsLabel, Group, Port, Quantity
+from settings.base import DnsLabel, Group, Host, HostPort, ObjectName, Port, Quantity
+from settings.network import Cidr
+from settings.plain_input import LINES
 
 Exposure = Literal["internal", "nodePort", "loadBalancer", "gatewayApi", "ingress"]
 
@@ -16,9 +18,9 @@ class TlsSettings(Group):
     source: Literal["none", "localCa", "secret"] = "secret"
     """none: only for exposure internal; localCa: the local cluster's CA signs it; secret: a Secret of type kubernetes.io/tls,
     given or kept by cert-manager."""
-    secret_name: str = "gateway-tls"
+    secret_name: ObjectName = "gateway-tls"
     """The Secret, for source secret."""
-    hosts: tuple[str, ...] = ("localhost",)
+    hosts: tuple[Host, ...] = ("localhost",)
     """Names and addresses of the certificate, for source localCa."""
 
 
@@ -29,22 +31,22 @@ class LoadBalancerSettings(Group):
     """Whose annotations are written: AWS's NLB, Huawei Cloud's ELB, or none."""
     internal: bool = True
     """Whether the load balancer has an address inside the network only."""
-    annotations: dict[str, str] = Field(default_factory=dict)
+    annotations: Annotated[dict[str, str], LINES] = Field(default_factory=dict)
     """Added to those of `kind`, and win over them."""
-    source_ranges: tuple[str, ...] = ()
+    source_ranges: tuple[Cidr, ...] = ()
     """CIDRs that may connect; everyone when empty."""
 
 
 class RouteSettings(Group):
     """Exposures gatewayApi and ingress: what the route attaches to. TLS goes on to the gateway from there."""
 
-    gateway: str = "gateway"
+    gateway: ObjectName = "gateway"
     """Name of the Gateway (gatewayApi)."""
     gateway_namespace: DnsLabel | None = None
     """Namespace of the Gateway; the stack's own when not given."""
-    backend_ca: str | None = None
+    backend_ca: ObjectName | None = None
     """ConfigMap with `ca.crt` of the gateway's certificate (gatewayApi); the system's authorities when not given."""
-    class_name: str = "nginx"
+    class_name: ObjectName = "nginx"
     """Ingress class (ingress)."""
 
 
@@ -106,5 +108,5 @@ class GatewaySettings(Group):
     """CPU that a pod requests."""
     memory: Quantity = "512Mi"
     """Memory that a pod requests, and its limit."""
-    kthena_router: str = "kthena-router.kthena-system.svc.cluster.local:80"
+    kthena_router: HostPort = "kthena-router.kthena-system.svc.cluster.local:80"
     """host:port of Kthena's router, for models with backend kthena."""

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rules.chips import Connector
 from settings.base import DnsLabel, Group, ModelName, Port, Quantity
 from settings.kthena import RouteSettings
+from settings.plain_input import LINES
 from settings.weights import WeightsSettings
 
 
@@ -33,7 +34,7 @@ class EngineSettings(Group):
     """Requests in a pod's batch, at most."""
     hash_seed: int = Field(default=0, ge=0)
     """Seed of the block hashes (PYTHONHASHSEED): sharers of a store must agree on it."""
-    extra_args: tuple[str, ...] = ()
+    extra_args: Annotated[tuple[str, ...], LINES] = ()
     """More flags of the engine; those that settings already say are refused."""
 
 

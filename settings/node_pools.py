@@ -6,7 +6,7 @@ from pydantic import Field
 
 from rules import labels
 from rules.chips import Arch
-from settings.base import DnsLabel, Group, Quantity
+from settings.base import DnsLabel, Group, ObjectName, Quantity
 
 
 class Toleration(Group):
@@ -53,7 +53,7 @@ class NodePoolSettings(Group):
     """The driver stack whose resource name and labels the nodes use (rules/chips)."""
     arch: Arch
     """The architecture of all nodes; every pod on the pool pins it."""
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[ObjectName, ...] = ()
     """Names of the nodes, for mode labels."""
     count: int = Field(default=1, ge=1, le=10_000)
     """Number of nodes, where `nodes` names none."""

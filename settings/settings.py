@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from rules.problem import Problem
@@ -25,22 +24,11 @@ from settings.network import NetworkSettings
 from settings.node_pools import NodePoolSettings
 from settings.observability import ObservabilitySettings
 from settings.smoke import SmokeSettings
+from settings.stack_file import NAMESPACE, UnreadableError, misplaced_keys, misspelt_keys, read_yaml
 from settings.warm_pool import WarmPoolSettings
 
-NAMESPACE = "moonstack"
 KEY_VALUE_PREFIX = "keyValue-"
 """`moonstack:keyValue-<id>` are the scalar secrets; they never enter `Settings`."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key written twice, as Pulumi does: of two groups of one name, the first would silently be lost."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        written = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if twice := next((key for key in written if written.count(key) > 1), None):
-            raise yaml.MarkedYAMLError(problem=f"the key {twice} is written twice", problem_mark=node.start_mark)
-        return node
 
 
 class Settings(Group):
@@ -80,8 +68,10 @@ class Settings(Group):
     @classmethod
     def load(cls, config: Any) -> Self:
         """The settings from a `pulumi.Config`, the only reader of it. Raises SettingsError with every problem at once."""
-        prefix = f"{config.name}:"
-        keys = [key.removeprefix(prefix) for key in _configured_keys() if key.startswith(prefix)]
+        prefix, configured = f"{config.name}:", _configured_keys()
+        if strangers := misspelt_keys(sorted(configured), _group_names(cls)):
+            raise SettingsError(strangers, "the stack configuration")
+        keys = [key.removeprefix(prefix) for key in configured if key.startswith(prefix)]
         values = {key: _decoded(config.get(key)) for key in keys if not key.startswith(KEY_VALUE_PREFIX)}
         return cls.from_mapping(values, source="the stack configuration")
 
@@ -89,22 +79,24 @@ class Settings(Group):
     def from_stack_file(cls, path: Path) -> Self:
         """The settings from a Pulumi.<stack>.yaml, without Pulumi. Raises SettingsError."""
         try:
-            document = yaml.load(path.read_text(), Loader=_Loader)
+            document = read_yaml(path)
         except FileNotFoundError:
             stacks = ", ".join(sorted(p.name for p in path.parent.glob("Pulumi.*.yaml"))) or "none"
             raise SettingsError(
                 [Problem(path.name, None, "no such stack file", f"choose one of: {stacks}")], str(path)
             ) from None
-        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-            reason = " ".join(str(error).split())
+        except UnreadableError as error:
             raise SettingsError(
-                [Problem(path.name, None, f"cannot be read: {reason}", "correct the file")], str(path)
+                [Problem(path.name, None, f"cannot be read: {error}", "correct the file")], str(path)
             ) from None
         config = (document.get("config") if isinstance(document, dict) else None) or {}
         if not isinstance(config, dict):
             raise SettingsError(
                 [Problem("config", brief(config), "must be a mapping", "write one key a line")], str(path)
             )
+        outside = misplaced_keys(document) if isinstance(document, dict) else []
+        if strangers := [*outside, *misspelt_keys(map(str, config), _group_names(cls))]:
+            raise SettingsError(strangers, str(path))
         prefix = f"{NAMESPACE}:"
         values = {str(key).removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)}
         return cls.from_mapping(values, source=path.name)
@@ -136,8 +128,12 @@ def _decoded(value: str | None) -> Any:
         return value
 
 
+def _group_names(cls: type[Settings]) -> set[str]:
+    return {field.alias or name for name, field in cls.model_fields.items()}
+
+
 def _unknown_groups(cls: type[Settings], groups: Mapping[str, Any]) -> list[Problem]:
-    known = {field.alias or name for name, field in cls.model_fields.items()}
+    known = _group_names(cls)
     return [
         Problem(f"{NAMESPACE}:{key}", "…", "is not a known key", f"remove it; known: {', '.join(sorted(known))}")
         for key in groups

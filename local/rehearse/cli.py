@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +14,7 @@ from local.progress import Progress
 from local.rehearse.rehearse import rehearse as play
 from local.rehearse.render import render as write
 from local.rehearse.report import Report
+from settings.stack_file import UnreadableError, read_yaml
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
 
@@ -52,12 +52,14 @@ def rehearse(
 
 def _groups(path: Path) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise LocalError(f"{path}: {' '.join(str(error).split())}") from None
+        found = read_yaml(path)
+    except FileNotFoundError:
+        raise LocalError(f"{path}: no such file; give a YAML file with groups, such as nodePools") from None
+    except UnreadableError as error:
+        raise LocalError(f"{path}: cannot be read: {error}; correct the file") from None
     if not isinstance(found, dict):
         raise LocalError(f"{path} must hold groups, such as nodePools, at its top")
-    return found
+    return {str(group): value for group, value in found.items()}
 
 
 def show(report: Report, out: Console) -> None:

@@ -30,7 +30,8 @@ def rehearse(stack: str, progress: Progress, instead: Mapping[str, Any] | None =
 
     `instead` replaces groups of the stack's configuration: what if a pool had fewer nodes? Raises LocalError, SettingsError.
     """
-    own = {key.removeprefix(f"{CONFIG}:"): value for key, value in stack_config(stack).items()}
+    prefix = f"{CONFIG}:"
+    own = {key.removeprefix(prefix): value for key, value in stack_config(stack).items() if key.startswith(prefix)}
     groups = {**own, **(instead or {})}
     changed = {**(instead or {}), **overrides(Settings.from_mapping(groups, f"Pulumi.{stack}.yaml"), groups)}
     for group, why in WHY.items():

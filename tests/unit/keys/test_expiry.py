@@ -24,7 +24,7 @@ def day(days: int) -> str:
     [
         (stack(expires=day(-1)), "key app has expired; rotate it: make rotate ID=app"),
         (stack(notBefore=day(2), expires=day(1)), "must be after notBefore"),
-        (stack("prod"), "moonstack:keys.keys[0].expires: None: is required in prod"),
+        (stack("prod"), "moonstack:keys.keys[0].expires: is required in prod"),
     ],
 )
 def test_a_key_that_cannot_serve_is_refused_with_the_way_out(values, said):

@@ -1,5 +1,6 @@
 """With external-secrets no key enters the program's resources; the operator is told where to find it."""
 
+import base64
 import secrets
 
 import pulumi
@@ -9,6 +10,7 @@ from components.api_keys import ApiKeys, ApiKeysArgs
 from components.external_keys import ExternalStore
 from components.key_source import KeyVersion
 from rules import labels, names
+from rules.envoy_keys import FILE, client_keys
 from rules.fingerprint import fingerprint
 from settings.errors import SettingsError
 from settings.key_values import Stage
@@ -57,7 +59,8 @@ def declared(values) -> dict[str, Registered]:
 def test_no_value_is_in_any_input(declared, values):
     seen = repr([one.inputs for one in declared.values()])
     assert not any(value in seen for value in values.values())
-    assert plain(declared[names.CLIENT_KEYS].inputs).get("data") is None
+    listed = base64.b64decode(plain(declared[names.CLIENT_KEYS].inputs)["data"][FILE]).decode()
+    assert client_keys(listed) == [], "the key agent fills it; without the file Envoy would never open its port"
 
 
 def test_each_version_is_fetched_once_by_its_label_into_an_immutable_secret(declared, values):
@@ -94,7 +97,7 @@ def test_without_it_the_program_delivers(values):
     ("change", "said"),
     [
         ({"source": "config"}, "moonstack:keys.source: 'config': external-secrets reads secretsManager"),
-        ({"store": None}, "moonstack:keys.store: None: is required by external-secrets"),
+        ({"store": None}, "moonstack:keys.store: is required by external-secrets"),
         ({"agent": False}, "moonstack:keys.agent: False: external-secrets needs the key agent"),
     ],
 )
