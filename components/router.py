@@ -112,7 +112,10 @@ def router_selector(model: ModelSettings) -> dict[str, str]:
 
 
 def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
-    """vllm-router's arguments. Store-based sharing needs no transfer parameters, so its `nixl` dialogue is harmless."""
+    """vllm-router's arguments. Store-based sharing needs no transfer parameters, so its `nixl` dialogue is harmless.
+
+    With prefill and decode apart its retries and circuit breaker do nothing (measured): a failing engine is left out by its health alone.
+    """
     slug = names.slug(model.name)
     args = ["--host", "0.0.0.0", "--port", str(ports.ROUTER)]
     if model.shape == "pd":
@@ -129,7 +132,9 @@ def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
         "--policy", model.router.policy,
         "--prometheus-host", "0.0.0.0",
         "--prometheus-port", str(ports.ROUTER_METRICS),
-        "--health-check-interval-secs", "5",
+        "--health-check-interval-secs", str(timing.READINESS_PERIOD_SECONDS),
+        "--health-failure-threshold", "1",
+        "--health-success-threshold", "1",
         "--request-timeout-secs", str(model.longest_request_seconds),
     ]  # fmt: skip
 
@@ -161,7 +166,7 @@ def _pod_spec(model: ModelSettings, context: Context) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "securityContext": pod_security(),
-        "terminationGracePeriodSeconds": timing.grace_seconds(model.longest_request_seconds),
+        "terminationGracePeriodSeconds": timing.router_grace_seconds(model.longest_request_seconds),
         "topologySpreadConstraints": [_spread(router_selector(model))],
         "containers": [_router_container(model, context)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
@@ -182,9 +187,7 @@ def _router_container(model: ModelSettings, context: Context) -> dict[str, Any]:
         ],
         "readinessProbe": {"httpGet": {"path": "/readiness", "port": "http"}, "periodSeconds": 2, "timeoutSeconds": 3},
         "livenessProbe": {"httpGet": {"path": "/liveness", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
-        "lifecycle": {
-            "preStop": {"sleep": {"seconds": timing.undrained_prestop_seconds(model.longest_request_seconds)}}
-        },
+        "lifecycle": {"preStop": {"sleep": {"seconds": timing.router_prestop_seconds(model.longest_request_seconds)}}},
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": container_security(),
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],

@@ -13,9 +13,9 @@ import yaml
 
 from bench.simulated.sockets import free_port
 from components.envoy import process
-from components.envoy.clusters import router_address
+from components.envoy.clusters import router_address, socket
 from components.envoy.files import BOOTSTRAP, gateway_files
-from components.envoy.schema import Pod
+from components.envoy.schema import Pod, extension
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
 from settings.settings import Settings
 
@@ -48,10 +48,21 @@ class Volume:
 
 
 class Gateway:
-    """One gateway pod's process. `upstreams` maps a model of the cluster to the port that plays its routers."""
+    """One gateway pod's process. `upstreams` maps a model of the cluster to the port that plays its routers.
 
-    def __init__(self, settings: Settings, folder: Path, upstreams: Mapping[str, int], trusted_ca: Path | None = None):
+    With `dns`, the port of a name server on loopback, it finds them by name as in the cluster, and asks four times a second.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        upstreams: Mapping[str, int],
+        trusted_ca: Path | None = None,
+        dns: int | None = None,
+    ):
         self.upstreams = dict(upstreams)
+        self.dns = dns
         self.pod = Pod(
             config=str(folder / "config"), keys=str(folder / "keys"), channel=str(folder / "channel"),
             tls=str(folder / "tls"), run=str(folder / "run"),
@@ -136,5 +147,18 @@ class Gateway:
                     address = endpoint["endpoint"]["address"].get("socket_address")
                     if address and address["address"] in where:
                         address["port_value"] = where[address["address"]]
-                        address["address"] = "127.0.0.1"
+                        if self.dns:
+                            cluster["cluster_type"]["typed_config"] |= _name_server(self.dns)
+                        else:
+                            address["address"] = "127.0.0.1"
         return yaml.safe_dump(document)
+
+
+def _name_server(port: int) -> dict[str, Any]:
+    resolver = extension(
+        "cares", "extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+        resolvers=[socket("127.0.0.1", port)],
+        use_resolvers_as_fallback=False,
+    )  # fmt: skip
+    resolver["typed_config"]["resolvers"][0]["socket_address"]["protocol"] = "UDP"
+    return {"typed_dns_resolver_config": resolver, "dns_refresh_rate": "0.25s"}

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from components.envoy.plan import PublicModel, Target
-from components.envoy.schema import METADATA, Json, extension, seconds, typed
+from components.envoy.plan import PublicModel, Target, public_models
+from components.envoy.schema import METADATA, PAUSE_HEADER, Json, extension, response_header, seconds, typed
 from rules import names, ports
 from settings.models import ModelSettings
 from settings.settings import Settings
@@ -15,10 +15,16 @@ CHANNEL_LISTENER: Final = "channel"
 RENAME_LISTENER: Final = "rename"
 READINESS: Final = {"native": "/readiness", "kthena": "/readyz"}
 """What a router answers 200 to while it has workers: vllm-router's `/health` is 200 without any."""
+PAUSE_SECONDS: Final = 1
+"""A dead engine is off its routers' lists within about a second (measured), and three attempts must not be over by then."""
 
 
-def composite(name: str, members: Iterable[str]) -> Json:
-    """One member an attempt. Retries are counted here, and the default of 3 at a time would cap the failover (envoyproxy/envoy#29762)."""
+def composite(name: str, members: Sequence[str]) -> Json:
+    """One member an attempt. Retries are counted here, and the default of 3 at a time would cap the failover (envoyproxy/envoy#29762).
+
+    Where every attempt goes to the same place, its answers ask for a pause: what failed there needs a second to be taken out.
+    """
+    again = {"typed_extension_protocol_options": _pausing()} if len(set(members)) == 1 < len(members) else {}
     return {
         "name": name,
         "connect_timeout": "3s",
@@ -28,11 +34,31 @@ def composite(name: str, members: Iterable[str]) -> Json:
             "envoy.clusters.composite", "extensions.clusters.composite.v3.ClusterConfig",
             clusters=[{"name": member} for member in members],
         ),
+        **again,
     }  # fmt: skip
 
 
+def _pausing() -> Json:
+    """Envoy's backoff begins at 0 unless the answer names a pause; filters of a composite's members are never run, its own are."""
+    pause = {"append": response_header(PAUSE_HEADER, str(PAUSE_SECONDS))}
+    return protocols(
+        http_filters=[
+            extension(
+                "pause", "extensions.filters.http.header_mutation.v3.HeaderMutation",
+                mutations={"response_mutations": [pause]},
+            ),
+            extension("codec", "extensions.filters.http.upstream_codec.v3.UpstreamCodec"),
+        ],
+        explicit_http_config={"http_protocol_options": {}},
+    )  # fmt: skip
+
+
 def routers(settings: Settings, model: ModelSettings) -> Json:
-    """The routers of a model in the cluster; unhealthy or failing ones are left out, and all of them means "next target"."""
+    """The routers of a model in the cluster; unhealthy or failing ones are left out, and all of them means "next target".
+
+    A router whose name is gone gets no new request, well as it looks: it is on its way out. When all names change at once, the
+    new ones haven't been asked yet; where there is no next target, they are tried all the same (panic).
+    """
     host, port = router_address(settings, model)
     name = f"in-{names.slug(model.name)}"
     budget = concurrency_budget(settings, model)
@@ -43,7 +69,11 @@ def routers(settings: Settings, model: ModelSettings) -> Json:
         "name": name,
         "cluster_type": dns(all_addresses=True),
         "connect_timeout": "3s",
-        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "ignore_health_on_host_removal": True,
+        "common_lb_config": {
+            "healthy_panic_threshold": {"value": 0 if has_next_target(settings, model) else 1},
+            "update_merge_window": "0s",
+        },
         "circuit_breakers": {"thresholds": [threshold("DEFAULT", first), threshold("HIGH", _MOST)]},
         "outlier_detection": {
             "consecutive_gateway_failure": 3,
@@ -68,6 +98,12 @@ def routers(settings: Settings, model: ModelSettings) -> Json:
         "load_assignment": assignment(name, [endpoint(socket(host, port), {"served_by": target.served_by})]),
         "typed_extension_protocol_options": protocols(explicit_http_config={"http_protocol_options": {}}),
     }
+
+
+def has_next_target(settings: Settings, model: ModelSettings) -> bool:
+    """Whether requests for a model's exact name may go anywhere else."""
+    exact = next(public for public in public_models(settings) if public.name == model.name)
+    return len({target.place for target in exact.attempts}) > 1
 
 
 def hop(name: str, targets: Sequence[tuple[Target, int]], first: bool) -> Json:

@@ -114,8 +114,7 @@ def _choice(settings: Settings, experts: list[Expert], stream: bool) -> Json:
     match settings.channel.moe.routing_strategy:
         case "load_balanced":
             policy = retry_policy(settings, _attempts(experts) + 1, silence(settings, slowest, stream))
-            seen = extension("previous", "extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate")
-            policy |= {"retry_host_predicate": [seen], "host_selection_retry_max_attempts": 2 * len(experts)}
+            policy |= {"host_selection_retry_max_attempts": 2 * len(experts)}
             return {"route": {**action, "cluster": LEAST_BUSY, "retry_policy": policy}}
         case "latency_optimized":
             fallback = composite_name(experts[0].model)

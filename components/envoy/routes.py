@@ -10,9 +10,11 @@ from components.envoy.replies import direct, problem
 from components.envoy.schema import (
     METADATA,
     MODEL_HEADER,
+    PAUSE_HEADER,
     SERVED_BY_HEADER,
     STREAM_HEADER,
     Json,
+    extension,
     milliseconds,
     response_header,
     seconds,
@@ -26,6 +28,8 @@ CHAT: Final = "/v1/chat/completions"
 OTHER_PATHS: Final = ("/v1/completions", "/v1/embeddings", "/v1/responses")
 """Pod of the cluster's own models; the channel offers chat alone."""
 _RETRY_ON: Final = "connect-failure,refused-stream,reset-before-request,reset,retriable-status-codes"
+HOST_TRIES: Final = 3
+"""How often another router is looked for before one that has failed this request is taken again."""
 _BODY_LIMIT: Final = 1 << 20
 
 
@@ -46,7 +50,12 @@ def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Js
             *_unknown_models(listed),
             _elsewhere(),
         ],
-        "response_headers_to_remove": ["x-envoy-ratelimited", "x-envoy-upstream-service-time", "x-envoy-overloaded"],
+        "response_headers_to_remove": [
+            "x-envoy-ratelimited",
+            "x-envoy-upstream-service-time",
+            "x-envoy-overloaded",
+            PAUSE_HEADER,
+        ],
     }
     return typed(
         "config.route.v3.RouteConfiguration",
@@ -118,8 +127,12 @@ def silence(settings: Settings, model: PublicModel, stream: bool) -> float:
 
 
 def retry_policy(settings: Settings, attempts: int, silent: float) -> Json:
-    """Attempts count in total. Envoy jitters the backoff from 0 up to the step, so the numbers are an upper envelope."""
+    """Attempts count in total. Envoy jitters the backoff from 0 up to the step, so the numbers are an upper envelope.
+
+    It adds up to half to a pause that an answer asks for, which therefore is heeded up to two thirds of the largest step.
+    """
     retry = settings.channel.retry
+    other_host = extension("previous", "extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate")
     return {
         "retry_on": _RETRY_ON,
         "retriable_status_codes": list(retry.retry_on_status),
@@ -129,6 +142,12 @@ def retry_policy(settings: Settings, attempts: int, silent: float) -> Json:
             "base_interval": milliseconds(retry.backoff_base_ms),
             "max_interval": milliseconds(retry.backoff_max_ms),
         },
+        "rate_limited_retry_back_off": {
+            "reset_headers": [{"name": PAUSE_HEADER, "format": "SECONDS"}],
+            "max_interval": milliseconds(retry.backoff_max_ms * 2 // 3),
+        },
+        "retry_host_predicate": [other_host],
+        "host_selection_retry_max_attempts": HOST_TRIES,
     }
 
 

@@ -33,6 +33,7 @@ class Upstream:
 
     name: str
     port: int = field(default_factory=free_port)
+    host: str = "127.0.0.1"
     fault: int | str | None = None
     ready: bool = True
     delay: float = 0
@@ -46,7 +47,7 @@ class Upstream:
     def start(self) -> "Upstream":
         config = uvicorn.Config(
             self._app,
-            host="127.0.0.1",
+            host=self.host,
             port=self.port,
             log_level="critical",
             interface="asgi3",

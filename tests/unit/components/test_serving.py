@@ -1,11 +1,13 @@
 """A model on plain Kubernetes: what its pods look like."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from components.pd_serving import PdServing, PdServingArgs, deployment
+from components.router import router_arguments
 from components.serving_plan import EnginePlan, engine_plans, pod_security_level
 from rules.engine import arguments
 from settings.local_runtime import LocalRuntime
@@ -91,11 +93,17 @@ def test_the_router_selects_routed_pods_of_both_roles_and_may_only_watch_pods(
     ]
 
 
-def test_a_router_stays_until_the_longest_stream_through_it_may_have_ended(
+def test_a_router_stays_until_its_name_is_forgotten_and_the_longest_stream_through_it_may_have_ended(
     declare_stack: Any, dev: Settings, plans: list[EnginePlan]
 ):
     args = PdServingArgs(model=dev.models[0], engines=tuple(plans), scaled=False)
     recorder = declare_stack(lambda context: PdServing("dev-wide", args, context))
     pod = recorder.created("Deployment")["dev-wide-router"]["spec"]["template"]["spec"]
     stays = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert dev.models[0].longest_request_seconds < stays < pod["terminationGracePeriodSeconds"]
+    assert dev.models[0].longest_request_seconds + 30 + 5 < stays < pod["terminationGracePeriodSeconds"]
+
+
+def test_a_router_leaves_a_failing_engine_out_within_a_second(dev: Settings):
+    args = router_arguments(dev.models[0], "here")
+    flags = dict(pairwise(args))
+    assert flags["--health-check-interval-secs"] == flags["--health-failure-threshold"] == "1"

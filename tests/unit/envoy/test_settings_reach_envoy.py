@@ -124,6 +124,11 @@ def test_every_composite_has_one_member_an_attempt_and_never_caps_its_retries():
         assert {limit["max_retries"] for limit in item["circuit_breakers"]["thresholds"]} == {100_000}
 
 
+def test_a_router_that_turns_well_is_used_at_once_and_not_a_second_later():
+    """By default Envoy gathers such changes for a second, in which a rollout's traffic would all be the channel's."""
+    assert cluster(stack(channel={}), "in-chat")["common_lb_config"]["update_merge_window"] == "0s"
+
+
 def test_each_member_of_a_composite_is_a_cluster_that_exists():
     clusters = resources(stack(channel={}), "clusters.yaml")
     for item in clusters.values():
