@@ -13,7 +13,9 @@ from components.context import Context
 from components.external_keys import EVERY_MINUTE, ONCE, ExternalStore, external_secret
 from components.key_source import KeyVersion
 from components.objects import declare
-from rules import labels, names
+from rules import channel_gate, labels, names
+from rules.channel_gate import channel_gate_file
+from rules.channel_panels import Price
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
 from settings.key_values import Stage
 from settings.keys import KeySettings
@@ -29,6 +31,10 @@ class ApiKeysArgs:
     now: datetime | None = None
     agent: bool = False
     """The key agent writes the list of client keys once it exists; the program only begins it."""
+    channel_key: str | None = None
+    """The outbound key that pays where a client key names none."""
+    prices: tuple[Price, ...] = ()
+    """What the channel's models cost."""
     external: ExternalStore | None = None
     """Where the External Secrets operator finds values; then none of them reaches a resource of this program."""
 
@@ -36,16 +42,24 @@ class ApiKeysArgs:
     def of(cls, settings: Settings, versions: tuple[KeyVersion, ...]) -> "ApiKeysArgs":
         """From the settings."""
         keys = settings.keys
-        return cls(keys=keys.keys, versions=versions, agent=keys.agent, external=ExternalStore.of(settings))
+        return cls(
+            keys=keys.keys,
+            versions=versions,
+            agent=keys.agent,
+            channel_key=settings.channel.key if settings.channel.enabled else None,
+            prices=settings.channel_models.prices,
+            external=ExternalStore.of(settings),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeysResources:
-    """Secrets by key id and stage, and the gateway's two."""
+    """Secrets by key id and stage, the gateway's two, and whose requests may not go to the channel."""
 
     versions: Mapping[tuple[str, str], pulumi.CustomResource]
     client_keys: pulumi.CustomResource
     channel_keys: pulumi.CustomResource
+    channel_gate: pulumi.CustomResource
 
 
 class ApiKeys(pulumi.ComponentResource):
@@ -55,7 +69,7 @@ class ApiKeys(pulumi.ComponentResource):
     facts: list[dict[str, Any]]
     """What may be shown of each key: id, purpose, owner, stage, fingerprint, expires."""
     agent_config: AgentConfig
-    """What the key agent is told of the client keys."""
+    """What the key agent is told of the keys."""
 
     def __init__(
         self, name: str, args: ApiKeysArgs, context: Context, opts: pulumi.ResourceOptions | None = None
@@ -65,12 +79,13 @@ class ApiKeys(pulumi.ComponentResource):
         self._context = context
         self._external = args.external
         versions = [(v.id, names.key_version(v.id, v.fingerprint)) for v in args.versions]
-        self.agent_config = AgentConfig.of(context.namespace, args.keys, versions)
+        self.agent_config = AgentConfig.of(context.namespace, args.keys, versions, args.channel_key, args.prices)
         now = args.now or datetime.now(UTC)
         self.resources = ApiKeysResources(
             versions={(v.id, v.stage): self._create_version(_of(args.keys, v), v) for v in args.versions},
             client_keys=self._create_client_keys(args, now),
             channel_keys=self._create_channel_keys(args),
+            channel_gate=self._create_channel_gate(args),
         )
         self.register_outputs({"keys": self.facts, "clientKeys": self.resources.client_keys.id})
 
@@ -92,9 +107,8 @@ class ApiKeys(pulumi.ComponentResource):
             lambda values: client_keys_file(ClientKey(v.id, value) for v, value in zip(versions, values, strict=True))
         )
         metadata = self._metadata(names.CLIENT_KEYS, names.GATEWAY, labels={labels.PURPOSE: "client"})
-        files = {} if args.external else {FILE: text}
-        owned: dict[str, Any] = {"ignore_changes": ["data"]} if args.agent else {}
-        return self._declare(metadata, files, **owned)
+        nobody = pulumi.Output.from_input(client_keys_file([]))  # Envoy never opens a listener whose file was missing
+        return self._declare(metadata, {FILE: nobody if args.external else text}, **_owned_by_agent(args))
 
     def _create_channel_keys(self, args: ApiKeysArgs) -> pulumi.CustomResource:
         outbound = {key.id for key in args.keys if key.outbound}
@@ -102,6 +116,16 @@ class ApiKeys(pulumi.ComponentResource):
         return self._create_secret(
             names.CHANNEL_KEYS, current, consumer=names.GATEWAY, labels={labels.PURPOSE: "channel"}
         )
+
+    def _create_channel_gate(self, args: ApiKeysArgs) -> pulumi.CustomResource:
+        """Open to begin with; nothing in it is secret."""
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": self._context.metadata(names.CHANNEL_GATE, "keys"),
+            "data": {channel_gate.FILE: channel_gate_file({})},
+        }
+        return declare(manifest, self, self._context, **_owned_by_agent(args))
 
     def _create_secret(
         self, name: str, versions: Mapping[str, KeyVersion], *, consumer: str, immutable: bool = False, **more: Any
@@ -143,6 +167,11 @@ class ApiKeys(pulumi.ComponentResource):
 
 def _of(keys: Iterable[KeySettings], version: KeyVersion) -> KeySettings:
     return next(key for key in keys if key.id == version.id)
+
+
+def _owned_by_agent(args: ApiKeysArgs) -> dict[str, Any]:
+    """The program only begins what the key agent keeps."""
+    return {"ignore_changes": ["data"]} if args.agent else {}
 
 
 def _facts(key: KeySettings, version: KeyVersion) -> dict[str, Any]:

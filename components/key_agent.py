@@ -59,12 +59,13 @@ def account(context: Context) -> Manifest:
 
 
 def role(config: AgentConfig, context: Context) -> Manifest:
-    """Reads the versions by name, writes (and never reads) the gateway's list, keeps its count, nudges pods."""
+    """Reads the versions by name, writes (and never reads) the gateway's two files, keeps its count, nudges pods."""
     versions = sorted(name for key in config.keys for name in key.secrets)
     rules = [
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": versions},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": [names.CLIENT_KEYS]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"], "resourceNames": [config.usage]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"], "resourceNames": [names.CHANNEL_GATE]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]},
     ]
     return {
@@ -98,7 +99,7 @@ def config_map(config: AgentConfig, context: Context) -> Manifest:
 
 
 def usage_map(context: Context) -> Manifest:
-    """Tokens of the day: declared without data, which is the agent's own."""
+    """What was used in the day: declared without data, which is the agent's own."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": context.metadata(names.KEY_AGENT, flow.KEY_AGENT)}
 
 

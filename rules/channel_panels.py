@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rules.alerts import Panel
 
@@ -13,6 +14,10 @@ class Price:
     model: str
     prompt: float
     answer: float
+
+    def of(self, direction: Literal["prompt", "completion"]) -> float:
+        """Yuan for a million tokens of one direction."""
+        return self.prompt if direction == "prompt" else self.answer
 
 
 def channel_panels(namespace: str, quota_qps: int, prices: Sequence[Price]) -> list[Panel]:

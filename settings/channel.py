@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AnyHttpUrl, Field
 
-from settings.base import DnsLabel, Group, ModelName
+from rules.channel_panels import Price
+from settings.base import DnsLabel, Group, HostPort, ModelName
 
 Chip = Literal["ascend", "nvidia", "xuantie"]
 Status = Annotated[int, Field(ge=400, le=599)]
@@ -77,7 +78,7 @@ class ChannelSettings(Group):
     """Concurrency budget: requests that one gateway pod may have open at the channel."""
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
     """How long an answer that is not streamed may take: it has no first byte before its last."""
-    proxy: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}$")
+    proxy: HostPort | None = None
     """host:port of an HTTP proxy that the channel is reached through (CONNECT); TLS goes through it untouched."""
     daily_requests: int | None = Field(default=None, ge=1)
     """Cap on what all gateway pods together send to the channel in a day; above it the channel is answered for with 429."""
@@ -185,3 +186,11 @@ class ChannelModelsSettings(Group):
     """Who stands in."""
     observability: ChannelObservability = ChannelObservability()
     """What is measured."""
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What each model costs at the channel."""
+        return tuple(
+            Price(model.model_name, model.price_per_million_input, model.price_per_million_output)
+            for model in self.models
+        )

@@ -32,7 +32,12 @@ class KeySettings(Group):
     qps: int | None = Field(default=None, ge=1)
     """Requests a second at each gateway pod; more are answered with 429."""
     tokens_per_day: int | None = Field(default=None, ge=1)
-    """Tokens until midnight UTC, over all gateway pods; then 429."""
+    """Tokens until midnight UTC, over all gateway pods; then 429. Of an outbound key: those at the channel, which is closed then."""
+    spend_per_day: float | None = Field(default=None, gt=0)
+    """Yuan until midnight UTC at the channel (tokens x price), over all gateway pods; then the channel is closed with 429.
+
+    Of an outbound key: what it pays for; of a client key: what its own requests cost.
+    """
     channel_key: DnsLabel | None = None
     """Client keys: the outbound key that pays for this client's requests at the channel; `channel.key` when not given.
 
@@ -46,6 +51,11 @@ class KeySettings(Group):
     def valid_at(self, now: datetime) -> bool:
         """Whether the key may be used at a moment."""
         return (self.not_before is None or self.not_before <= now) and (self.expires is None or now < self.expires)
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether what the key uses in a day is limited."""
+        return bool(self.tokens_per_day or self.spend_per_day)
 
     @property
     def outbound(self) -> bool:
@@ -70,8 +80,8 @@ class KeysSettings(Group):
     secrets_prefix: str = Field(default="moonstack/", pattern=r"^[A-Za-z0-9/_+=.@-]*$")
     """Secrets Manager: the secret of a key is called `<prefix><environment>/<id>`."""
     agent: bool = True
-    """Whether the key agent runs in the cluster: an expired key is refused within a minute, and tokensPerDay is enforced.
-    Without it both wait for the next deployment."""
+    """Whether the key agent runs in the cluster: an expired key is refused within a minute, and quotas of a day are enforced.
+    Without it an expired key waits for the next deployment."""
     region: str | None = None
     """Secrets Manager: the AWS region; the ambient one when not given."""
     delivery: Literal["pulumi", "external-secrets"] = "pulumi"

@@ -16,6 +16,8 @@ from components.envoy import process
 from components.envoy.clusters import router_address, socket
 from components.envoy.files import BOOTSTRAP, gateway_files
 from components.envoy.schema import Pod, extension
+from rules import channel_gate
+from rules.channel_gate import Reason, channel_gate_file
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
 from settings.settings import Settings
 
@@ -65,23 +67,27 @@ class Gateway:
         self.dns = dns
         self.pod = Pod(
             config=str(folder / "config"), keys=str(folder / "keys"), channel=str(folder / "channel"),
-            tls=str(folder / "tls"), run=str(folder / "run"),
+            gate=str(folder / "gate"), tls=str(folder / "tls"), run=str(folder / "run"),
             trusted_ca=str(trusted_ca or "/etc/ssl/certs/ca-certificates.crt"),
             health_port=free_port(), metrics_port=free_port(), drain_port=free_port(),
         )  # fmt: skip
         ports = {"http_port": free_port(), "grpc_port": free_port()}
         self.settings = settings.model_copy(update={"gateway": settings.gateway.model_copy(update=ports)})
         self.config, self.keys = Volume(folder / "config"), Volume(folder / "keys")
-        self.channel, self.tls = Volume(folder / "channel"), Volume(folder / "tls")
+        self.channel, self.gate, self.tls = (Volume(folder / name) for name in ("channel", "gate", "tls"))
         (folder / "run").mkdir()
         self.log = folder / "envoy.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.key = fake_key()
         self.write_keys([ClientKey("client", self.key)])
+        self.write_gate({})
         self.write_config()
 
     def write_keys(self, entries: list[ClientKey]) -> None:
         self.keys.write({FILE: client_keys_file(entries)})
+
+    def write_gate(self, closed: Mapping[str, Reason]) -> None:
+        self.gate.write({channel_gate.FILE: channel_gate_file(closed)})
 
     def write_config(self, settings: Settings | None = None) -> None:
         if settings:

@@ -1,4 +1,4 @@
-"""The agent's loop: read versions, count tokens, render the list, and write it when it changed.
+"""The agent's loop: read versions, count use, render the list of keys and the channel's gate, and write them when they changed.
 
 Off the request path: while the agent is away, gateways go on with the last list.
 """
@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from capacity.fetch import FetchError, fetch
 from capacity.keys.config import AgentConfig
-from capacity.keys.usage import Usage, token_counters
+from capacity.keys.quotas import closed, exhausted, meters
+from capacity.keys.usage import Usage, token_counts
 from capacity.kube import Kube, KubeError
-from rules import names
+from rules import channel_gate, names
+from rules.channel_gate import channel_gate_file
 from rules.digest import short
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
 
@@ -32,7 +34,7 @@ class KeyAgent:
         self._values: dict[str, str] = {}
         self._usage: Usage | None = None
         self._saved: dict[str, Any] = {}
-        self._written = ""
+        self._written = ("", "")
         self._written_at = 0.0
 
     async def run(self) -> None:
@@ -49,8 +51,8 @@ class KeyAgent:
         usage = await self._usage_at(now)
         pods = await self._gateways()
         await self._count(pods, usage)
-        text = render(self._config, await self._versions(), usage.tokens, now)
-        await self._write(text, pods)
+        keys = render(self._config, await self._versions(), usage.used, now)
+        await self._write(keys, channel_gate_file(closed(self._config, usage.used, now)), pods)
         await self._save(usage)
 
     async def _usage_at(self, now: datetime) -> Usage:
@@ -75,28 +77,36 @@ class KeyAgent:
         return (await self._kube.get(self._path("pods"), {"labelSelector": selector}))["items"]
 
     async def _count(self, pods: list[Mapping[str, Any]], usage: Usage) -> None:
-        if not any(key.tokens_per_day for key in self._config.keys):
+        """All pods at once: one that hangs does not keep the others from being counted in time."""
+        if not self._config.has_quotas:
             return
-        for pod in pods:
-            if address := pod.get("status", {}).get("podIP"):
-                try:
-                    page = await asyncio.wait_for(fetch(address, self._config.metrics_port, "/stats/prometheus"), 5)
-                    usage.note(pod["metadata"]["uid"], token_counters(page))
-                except (OSError, TimeoutError, FetchError) as error:
-                    log.warning("metrics of %s: %s", pod["metadata"]["name"], type(error).__name__)
+        running = [pod for pod in pods if pod.get("status", {}).get("podIP")]
+        for pod, page in zip(running, await asyncio.gather(*map(self._page, running)), strict=True):
+            if page is not None:
+                started_today = pod["status"].get("startTime", "").startswith(usage.day.isoformat())
+                usage.note(pod["metadata"]["uid"], meters(self._config, token_counts(page)), started_today)
         usage.forget({pod["metadata"]["uid"] for pod in pods})
 
-    async def _write(self, text: str, pods: list[Mapping[str, Any]]) -> None:
-        """Written once a minute at least, as the agent may not read what is there; an equal list changes nothing."""
+    async def _page(self, pod: Mapping[str, Any]) -> str | None:
+        address = pod["status"]["podIP"]
+        try:
+            return await asyncio.wait_for(fetch(address, self._config.metrics_port, "/stats/prometheus"), 5)
+        except (OSError, TimeoutError, FetchError) as error:
+            log.warning("metrics of %s: %s", pod["metadata"]["name"], type(error).__name__)
+            return None
+
+    async def _write(self, keys: str, gate: str, pods: list[Mapping[str, Any]]) -> None:
+        """Written once a minute at least, as the agent may not read what is there; equal files change nothing."""
         now = asyncio.get_running_loop().time()
-        if text != self._written or now - self._written_at >= REWRITE_SECONDS:
-            encoded = base64.b64encode(text.encode()).decode()
+        if (keys, gate) != self._written or now - self._written_at >= REWRITE_SECONDS:
+            encoded = base64.b64encode(keys.encode()).decode()
             await self._kube.patch(self._path("secrets", names.CLIENT_KEYS), {"data": {FILE: encoded}})
-            if text != self._written:
-                log.info("the list of client keys changed")
-            self._written, self._written_at = text, now
+            await self._kube.patch(self._path("configmaps", names.CHANNEL_GATE), {"data": {channel_gate.FILE: gate}})
+            if (keys, gate) != self._written:
+                log.info("the list of client keys or the channel's gate changed")
+            self._written, self._written_at = (keys, gate), now
         for pod in pods:
-            await self._nudge(pod, short(text))
+            await self._nudge(pod, short([keys, gate]))
 
     async def _nudge(self, pod: Mapping[str, Any], digest: str) -> None:
         """A changed annotation makes the kubelet sync the pod, and with it its Secrets, at once."""
@@ -120,14 +130,10 @@ class KeyAgent:
         return f"/api/v1/namespaces/{self._config.namespace}/{kind}" + (f"/{name}" if name else "")
 
 
-def render(config: AgentConfig, values: Mapping[str, str], tokens: Mapping[str, float], now: datetime) -> str:
+def render(config: AgentConfig, values: Mapping[str, str], used: Mapping[str, float], now: datetime) -> str:
     """The gateway's list at a moment: valid keys, those whose tokens are used up marked as such."""
     return client_keys_file(
-        ClientKey(
-            key.id,
-            values[name],
-            exhausted=key.tokens_per_day is not None and tokens.get(key.id, 0) >= key.tokens_per_day,
-        )
+        ClientKey(key.id, values[name], exhausted=exhausted(key, used))
         for key in config.keys
         if key.valid_at(now)
         for name in key.secrets

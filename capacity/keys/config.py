@@ -1,4 +1,4 @@
-"""What the key agent is told: the versions of each client key, mounted as one JSON file; no value is in it."""
+"""What the key agent is told of the keys and the channel's prices, mounted as one JSON file; no value is in it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from rules import labels, names, ports
+from rules.channel_panels import Price
 from settings.keys import KeySettings
 
 
@@ -16,13 +17,17 @@ class _Frozen(BaseModel):
 
 
 class AgentKey(_Frozen):
-    """One client key: its versions are Secrets by these names, with the value under `value`."""
+    """One key. A client key's versions are Secrets by these names, with the value under `value`; outbound ones are not read."""
 
     id: str
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
+    outbound: bool = False
+    pays_with: str | None = None
+    """For a client key: the outbound key that pays for its requests at the channel."""
     not_before: datetime | None = None
     expires: datetime | None = None
     tokens_per_day: int | None = None
+    spend_per_day: float | None = None
 
     def valid_at(self, now: datetime) -> bool:
         """Whether the key may be used at a moment."""
@@ -34,11 +39,12 @@ class AgentConfig(_Frozen):
 
     namespace: str
     keys: tuple[AgentKey, ...]
+    prices: tuple[Price, ...] = ()
     interval: float = 5.0
     gateway_selector: dict[str, str] = {"app.kubernetes.io/name": names.GATEWAY}
     metrics_port: int = ports.GATEWAY_METRICS
     usage: str = names.KEY_AGENT
-    """ConfigMap that keeps the tokens of the day, so that a restart forgets nothing."""
+    """ConfigMap that keeps what was used in the day, so that a restart forgets nothing."""
     digest_annotation: str = f"{labels.PREFIX}/client-keys"
     """Set on gateway pods when the list changes: the kubelet then takes the Secret up at once instead of within 90 s."""
 
@@ -47,20 +53,35 @@ class AgentConfig(_Frozen):
         """The configuration from its file. Raises pydantic.ValidationError and OSError."""
         return cls.model_validate_json(path.read_text())
 
+    @property
+    def has_quotas(self) -> bool:
+        """Whether anything has to be counted."""
+        return any(key.tokens_per_day or key.spend_per_day for key in self.keys)
+
     @classmethod
-    def of(cls, namespace: str, keys: Sequence[KeySettings], versions: Sequence[tuple[str, str]]) -> Self:
-        """From the stack's keys; `versions` are pairs of key id and name of the version's Secret."""
-        clients = [key for key in keys if not key.outbound]
+    def of(
+        cls,
+        namespace: str,
+        keys: Sequence[KeySettings],
+        versions: Sequence[tuple[str, str]],
+        channel_key: str | None = None,
+        prices: Sequence[Price] = (),
+    ) -> Self:
+        """From the stack's keys; `versions` are pairs of key id and name of the version's Secret, `channel_key` pays by default."""
         return cls(
             namespace=namespace,
+            prices=tuple(prices),
             keys=tuple(
                 AgentKey(
                     id=key.id,
-                    secrets=tuple(name for key_id, name in versions if key_id == key.id),
+                    secrets=() if key.outbound else tuple(name for key_id, name in versions if key_id == key.id),
+                    outbound=key.outbound,
+                    pays_with=None if key.outbound else key.channel_key or channel_key,
                     not_before=key.not_before,
                     expires=key.expires,
                     tokens_per_day=key.tokens_per_day,
+                    spend_per_day=key.spend_per_day,
                 )
-                for key in clients
+                for key in keys
             ),
         )

@@ -9,8 +9,9 @@ from typing import Final
 from components.envoy import connection, filters, limits
 from components.envoy.clusters import CHANNEL_LISTENER, assignment, dns, protocols, socket, threshold
 from components.envoy.internal import outward_router, outward_routes
-from components.envoy.replies import local_replies, reply, with_status
-from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, seconds, typed
+from components.envoy.replies import local_replies, reply, with_details, with_status
+from components.envoy.schema import Json, Pod, extension, from_file, milliseconds, response_header, seconds, typed
+from rules import channel_gate
 from settings.channel import ChannelSettings
 from settings.settings import Settings
 
@@ -18,7 +19,7 @@ PROXY: Final = "egress-proxy"
 
 
 def listener(settings: Settings, pod: Pod) -> Json:
-    """Limit, model name, key, then out over TLS."""
+    """Gate, limit, model name, key, then out over TLS."""
     channel = settings.channel
     host, _ = address(channel)
     out = {"cluster": CHANNEL_LISTENER, "host_rewrite_literal": host}
@@ -31,6 +32,7 @@ def listener(settings: Settings, pod: Pod) -> Json:
         payers=_payers(settings),
     )
     http_filters = [
+        filters.from_ecds(channel_gate.FILTER, channel_gate.FILTER_TYPE, pod.gate, channel_gate.FILE),
         *limits.channel_limits(settings),
         filters.lua("answer", filters.channel_answer_source()),
         filters.lua("target", filters.target_source(settings, outside=True)),
@@ -180,8 +182,31 @@ def _replies() -> Json:
     )
     return {
         "mappers": [
+            *_refusals(),
             {"filter": with_status(CHANNEL_LISTENER, 401), "status_code": 502, **missing},
             {"filter": with_status(CHANNEL_LISTENER, 429), **limited},
             *local_replies(CHANNEL_LISTENER)["mappers"],
         ]
     }
+
+
+def _refusals() -> list[Json]:
+    """The gate's own 403 is a quota's 429, or 502 for a key that ended: neither is the caller's lack of rights."""
+    used_up = "The day's {} for the external channel are used up; the cluster's models still answer."
+    answers: dict[channel_gate.Reason, tuple[int, Json]] = {
+        "key-expired": (
+            502,
+            reply("The gateway's key for the external channel has expired.", "server_error", "channel_unavailable"),
+        ),
+        "tokens-of-the-day": (429, reply(used_up.format("tokens"), "rate_limit_error", "channel_limit")),
+        "spend-of-the-day": (429, reply(used_up.format("funds"), "rate_limit_error", "channel_limit")),
+    }
+    return [
+        {
+            "filter": with_details(channel_gate.refusal(reason)),
+            "status_code": status,
+            "headers_to_add": [response_header(limits.LIMIT_HEADER, reason)],
+            **answer,
+        }
+        for reason, (status, answer) in answers.items()
+    ]

@@ -8,6 +8,7 @@ import yaml
 from components.envoy import bootstrap, channel, limits, listeners, moe, plan, routes, wishes
 from components.envoy.clusters import hops, routers
 from components.envoy.schema import Json, Pod, response_header
+from rules import channel_gate
 from rules.digest import short
 from rules.envoy_keys import FILTER, FILTER_TYPE
 from rules.names import CONFIG_HEADER
@@ -90,6 +91,7 @@ def _inline(listener: Json, settings: Settings, models: list[plan.PublicModel]) 
     replaced: dict[str, Any] = {
         FILTER: {"@type": FILTER_TYPE, "credentials": [], "key_sources": [{"header": "authorization"}]},
         limits.FILTER: limits.client_limits(settings)["typed_config"],
+        channel_gate.FILTER: channel_gate.gate({}),
     }
     for chain in listener["filter_chains"]:
         chain.pop("transport_socket", None)

@@ -52,13 +52,25 @@ def lua(name: str, source: str) -> Json:
 
 def pick_source(settings: Settings) -> str:
     """The program that finds a request's model."""
-    return f"{_script('body')}\nlocal ISOLATE = {_isolated(settings)}\n{_script('pick')}"
+    metered = "".join(f"['{client}']=true," for client in _metered(settings))
+    constants = f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {{{metered}}}"
+    return f"{_script('body')}\n{constants}\n{_script('pick')}"
 
 
 def target_source(settings: Settings, outside: bool) -> str:
     """The program that puts the chosen target's name of the model into a request."""
     unsalt = _isolated(settings) if outside else "false"
     return f"{_script('body')}\nlocal UNSALT = {unsalt}\n{_script('target')}"
+
+
+def _metered(settings: Settings) -> list[str]:
+    """Clients that have a quota of a day, or whose outbound key has one."""
+    limited = {key.id for key in settings.keys.keys if key.has_quota}
+    return [
+        key.id
+        for key in settings.keys.keys
+        if not key.outbound and limited & {key.id, key.channel_key or settings.channel.key}
+    ]
 
 
 def _isolated(settings: Settings) -> str:

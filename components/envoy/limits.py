@@ -9,7 +9,7 @@ from settings.settings import Settings
 FILTER: Final = "client-limits"
 FILTER_TYPE: Final = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
 LIMIT_HEADER: Final = "x-moonstack-limit"
-"""On a 429 of the channel's daily cap, beside its body's words."""
+"""Names the cap of the channel that stopped a request, beside the body's words."""
 _ALWAYS: Final = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
 _ADDRESSES: Final = 10_000
 """Addresses that are counted at a time; the least recent one is forgotten first."""

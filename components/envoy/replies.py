@@ -6,14 +6,6 @@ from typing import Final
 from components.envoy.schema import Json, extension, response_header
 
 INVALID: Final = "invalid_request_error"
-_NOT_WORDED: Final = {
-    "extension_filter": extension(
-        "cel",
-        "extensions.access_loggers.filters.cel.v3.ExpressionFilter",
-        expression="response.code_details != 'direct_response'",
-    )
-}
-"""A route's direct answer has its words already."""
 
 
 def error_body(message: str, kind: str, code: str | None) -> str:
@@ -56,6 +48,17 @@ def with_status(prefix: str, status: int) -> Json:
     return {"status_code_filter": {"comparison": comparison}}
 
 
+def with_details(details: str, other: bool = False) -> Json:
+    """Matches answers by Envoy's own reason, or all others."""
+    return {
+        "extension_filter": extension(
+            "cel",
+            "extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+            expression=f"response.code_details {'!=' if other else '=='} '{details}'",
+        )
+    }
+
+
 def reply(message: str, kind: str, code: str) -> Json:
     """The body of an answer of Envoy's own."""
     return {
@@ -67,5 +70,6 @@ def reply(message: str, kind: str, code: str) -> Json:
 
 
 def _mapper(prefix: str, status: int, message: str, kind: str, code: str) -> Json:
-    filters = [with_status(prefix, status), _NOT_WORDED]
+    worded_already = "direct_response"  # of a route
+    filters = [with_status(prefix, status), with_details(worded_already, other=True)]
     return {"filter": {"and_filter": {"filters": filters}}, **reply(message, kind, code)}

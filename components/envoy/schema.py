@@ -29,6 +29,7 @@ class Pod:
     config: str = "/etc/moonstack/envoy"
     keys: str = "/etc/moonstack/keys"
     channel: str = "/etc/moonstack/channel"
+    gate: str = "/etc/moonstack/gate"
     tls: str = "/etc/moonstack/tls"
     run: str = "/run/moonstack"
     trusted_ca: str = "/etc/ssl/certs/ca-certificates.crt"

@@ -73,9 +73,10 @@ def _sources(settings: Settings, pod: Pod) -> list[tuple[str, str, dict[str, Any
         ("client-keys", pod.keys, {"secret": {"secretName": names.CLIENT_KEYS, "defaultMode": 0o440}}),
     ]
     if settings.channel.enabled:
-        sources.append(
-            ("channel-keys", pod.channel, {"secret": {"secretName": names.CHANNEL_KEYS, "defaultMode": 0o440}})
-        )
+        sources += [
+            ("channel-keys", pod.channel, {"secret": {"secretName": names.CHANNEL_KEYS, "defaultMode": 0o440}}),
+            ("channel-gate", pod.gate, {"configMap": {"name": names.CHANNEL_GATE}}),
+        ]
     if settings.gateway.tls.source != "none":
         sources.append(("certificate", pod.tls, {"secret": {"secretName": tls_secret(settings), "defaultMode": 0o440}}))
     return sources

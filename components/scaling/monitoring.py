@@ -7,7 +7,7 @@ from components.context import Context
 from components.objects import Manifest
 from rules import flow, ports
 from rules.alerts import Alert, Panel, alerts, panels
-from rules.channel_panels import Price, channel_panels
+from rules.channel_panels import channel_panels
 from settings.settings import Settings
 
 NAME: Final = "moonstack"
@@ -101,11 +101,7 @@ def dashboard(settings: Settings, context: Context) -> Manifest:
 def _channel(settings: Settings) -> list[Panel]:
     if not settings.channel.enabled:
         return []
-    prices = [
-        Price(model.model_name, model.price_per_million_input, model.price_per_million_output)
-        for model in settings.channel_models.models
-    ]
-    return channel_panels(settings.cluster.namespace, settings.channel.quota_qps, prices)
+    return channel_panels(settings.cluster.namespace, settings.channel.quota_qps, settings.channel_models.prices)
 
 
 def _graph(number: int, panel: Panel) -> dict[str, Any]:

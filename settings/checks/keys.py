@@ -83,10 +83,32 @@ def no_key_has_expired(settings: "Settings") -> list[Problem]:
     return problems
 
 
+def quotas_of_a_day_are_counted(settings: "Settings") -> list[Problem]:
+    """Tokens are counted by the gateway and summed by the key agent; money needs the price of every model at the channel."""
+    agent, recorded = settings.keys.agent, settings.channel_models.observability.record_token_usage
+    unpriced = [price.model for price in settings.channel_models.prices if not price.prompt and not price.answer]
+    problems = []
+    for index, key in enumerate(settings.keys.keys):
+        quotas = {"tokensPerDay": key.tokens_per_day, "spendPerDay": key.spend_per_day}
+        for name, quota in quotas.items():
+            path = f"keys.keys[{index}].{name}"
+            if quota and not agent:
+                problems.append(Problem(path, quota, "is enforced by the key agent", "set keys.agent to true"))
+            if quota and not recorded:
+                fix = "set channelModels.observability.recordTokenUsage to true"
+                problems.append(Problem(path, quota, "needs the gateway's token counts", fix))
+        if key.spend_per_day and unpriced:
+            missing = f"no price is declared for {', '.join(unpriced)}"
+            fix = "give their pricePerMillionInput and pricePerMillionOutput"
+            problems.append(Problem(f"keys.keys[{index}].spendPerDay", key.spend_per_day, missing, fix))
+    return problems
+
+
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     ids_are_unique,
     the_channel_has_a_key,
     local_keys_stay_in_dev,
     external_delivery_is_complete,
     no_key_has_expired,
+    quotas_of_a_day_are_counted,
 )

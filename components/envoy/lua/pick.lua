@@ -1,4 +1,13 @@
 -- Tells the routes which model a request asks for; with ISOLATE, salts the KV cache by the client's key.
+-- METERED clients have quotas of tokens or money: their streams are asked to say what they used, or they would count nothing.
+local USAGE = '"stream_options":{"include_usage":true},'
+
+local function tells_usage(headers, found)
+  if not found.stream or found.has.stream_options then return true end
+  local path = headers:get(':path')
+  return not string.find(path, '^/v1/chat/completions') and not string.find(path, '^/v1/completions')
+end
+
 function envoy_on_request(handle)
   if handle:headers():get(':method') ~= 'POST' then return end
   local body = handle:body()
@@ -11,13 +20,17 @@ function envoy_on_request(handle)
   local headers = handle:headers()
   headers:replace('x-moonstack-model', model)
   headers:replace('x-moonstack-stream', found.stream and 'true' or 'false')
+  local client, added, changed = headers:get('x-moonstack-client'), '', text
   if ISOLATE then
-    local salt = headers:get('x-moonstack-client') .. ':'
+    local salt = client .. ':'
     if found.cache_salt then
-      set_body(handle, body, replaced(text, found.cache_salt.first, found.cache_salt.first - 1, salt))
+      changed = replaced(text, found.cache_salt.first, found.cache_salt.first - 1, salt)
     else
-      set_body(handle, body, replaced(text, found.open + 1, found.open, '"cache_salt":"' .. salt .. '",'))
+      added = '"cache_salt":"' .. salt .. '",'
     end
   end
+  if METERED[client] and not tells_usage(headers, found) then added = added .. USAGE end
+  if added ~= '' then changed = replaced(changed, found.open + 1, found.open, added) end
+  if changed ~= text then set_body(handle, body, changed) end
   handle:clearRouteCache()
 end

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from capacity.keys.config import AgentConfig, AgentKey
 from components.key_agent import KeyAgent
 from rules import names
+from rules.channel_panels import Price
 from settings.keys import KeySettings
 from tests.unit.pulumi_engine import deploy, holds_secret, plain
 
@@ -37,15 +38,18 @@ def test_nothing_of_the_agent_is_secret():
     assert not [name for name, one in objects().items() if name != "kubernetes" and holds_secret(one.inputs)]
 
 
-def test_only_client_keys_are_told_with_their_times():
+def test_the_agent_reads_client_keys_alone_and_is_told_every_keys_times_and_quotas():
     end = datetime(2030, 1, 1, tzinfo=UTC)
     keys = [
         KeySettings(id="app", purpose="client", owner="x", expires=end, tokens_per_day=5),
-        KeySettings(id="channel", purpose="fallback", owner="x"),
+        KeySettings(id="coder", purpose="client", owner="x", channel_key="coding"),
+        KeySettings(id="channel", purpose="fallback", owner="x", expires=end, spend_per_day=7),
     ]
-    config = AgentConfig.of("llm", keys, [("app", "key-app-1"), ("channel", "key-channel-1")])
-    (only,) = config.keys
-    assert (only.id, only.secrets, only.expires, only.tokens_per_day) == ("app", ("key-app-1",), end, 5)
+    versions = [("app", "key-app-1"), ("channel", "key-channel-1")]
+    app, coder, channel = AgentConfig.of("llm", keys, versions, "channel", [Price("GLM-5", 2, 8)]).keys
+    assert (app.secrets, app.expires, app.tokens_per_day, app.pays_with) == (("key-app-1",), end, 5, "channel")
+    assert coder.pays_with == "coding"
+    assert (channel.secrets, channel.expires, channel.spend_per_day, channel.pays_with) == ((), end, 7, None)
 
 
 def test_a_new_version_rolls_the_agent():
