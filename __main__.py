@@ -76,7 +76,7 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         )
         SmokeGate("smoke", args, context)
     return {
-        "endpoint": str(settings.smoke.endpoint or "").rstrip("/"),
+        "endpoint": settings.smoke.base_url or "",
         "models": [model.name for model in settings.models],
         "keys": keys.facts,
         "costPerHour": costs(settings),

@@ -1,7 +1,11 @@
-"""Where Moonstack keeps what it builds and what it knows: one cache folder and one state folder, both outside the checkout."""
+"""What the environment moves: the cache and the state folder, both outside the checkout, and the local cluster's port."""
 
 import os
 from pathlib import Path
+from typing import Final
+
+LOCAL_PORT: Final = 8443
+"""The local cluster's load balancer on the loopback interface."""
 
 
 def _base(variable: str, xdg: str, default: str) -> Path:
@@ -23,3 +27,11 @@ def state_dir() -> Path:
 def local_kubeconfig() -> Path:
     """The kubeconfig of the local cluster's administrator, written by `python -m local up`."""
     return state_dir() / "kubeconfig"
+
+
+def local_port() -> int:
+    """The local cluster's port. `MOONSTACK_PORT` moves it. Raises ValueError for what is no port."""
+    port = os.environ.get("MOONSTACK_PORT", str(LOCAL_PORT))
+    if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError(f"MOONSTACK_PORT={port} is no port; example: {LOCAL_PORT}")
+    return int(port)

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import AnyHttpUrl, Field, PositiveFloat
 
 from settings.base import Group
+from settings.paths import local_port
 
 Way = Literal["endpoint", "port-forward", "job"]
 """endpoint: from outside, the public path; port-forward: by the API server; job: from inside the cluster."""
@@ -47,8 +48,8 @@ class SmokeSettings(Group):
     """Any new text makes the gate run again on an unchanged stack."""
     via: Way = "endpoint"
     """The way of requests; endpoint: the public path, port-forward: by the API server, job: from a pod inside."""
-    endpoint: AnyHttpUrl | None = None
-    """Public base URL of the gateway, for via endpoint."""
+    endpoint: Literal["local"] | AnyHttpUrl | None = None
+    """Public base URL of the gateway, for via endpoint; local: the local cluster's load balancer (`MOONSTACK_PORT` moves it)."""
     deadline_seconds: int = Field(default=60, ge=5, le=3600)
     """For the safe probes, all together."""
     long_deadline_seconds: int = Field(default=900, ge=5, le=7200)
@@ -67,3 +68,10 @@ class SmokeSettings(Group):
     """The load of `python -m smoke pulse`."""
     drills: DrillSettings = DrillSettings()
     """The load of `python -m smoke drill`."""
+
+    @property
+    def base_url(self) -> str | None:
+        """Where the gateway is reached from outside, without a slash at the end; None where nothing says it."""
+        if self.endpoint == "local":
+            return f"https://127.0.0.1:{local_port()}"
+        return None if self.endpoint is None else str(self.endpoint).rstrip("/")

@@ -37,9 +37,9 @@ async def open_way(settings: Settings, cluster: Cluster | None, stack: str) -> A
         async with way as port:
             yield _by_loopback(settings, port)
         return
-    if settings.smoke.endpoint is None:
+    if settings.smoke.base_url is None:
         raise PermanentError("smoke.endpoint is not set", "set moonstack:smoke.endpoint, or use smoke.via port-forward")
-    yield Address(base_url=str(settings.smoke.endpoint).rstrip("/"))
+    yield Address(base_url=settings.smoke.base_url)
 
 
 @asynccontextmanager

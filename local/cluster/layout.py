@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from local.errors import LocalError
-from settings.paths import state_dir
+from settings.paths import local_port, state_dir
 
 NETWORK_NAMESPACE = "moonstack"
 HOST_INTERFACE = "moonstack0"
@@ -23,7 +23,6 @@ POD_RANGE = "10.88.0.0/16"
 DNS_DOMAIN = "cluster.local"
 
 _DEFAULT_SUBNET = "10.203.0.0/30"
-_DEFAULT_PORT = 8443
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,6 @@ def layout() -> Layout:
     Raises LocalError for values that are none.
     """
     subnet = os.environ.get("MOONSTACK_SUBNET", _DEFAULT_SUBNET)
-    port = os.environ.get("MOONSTACK_PORT", str(_DEFAULT_PORT))
     try:
         network = ipaddress.IPv4Network(subnet)
     except ValueError as error:
@@ -101,6 +99,7 @@ def layout() -> Layout:
         raise LocalError(
             f"MOONSTACK_SUBNET={subnet} is too small, the host and the node need a /30; example: {_DEFAULT_SUBNET}"
         )
-    if not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise LocalError(f"MOONSTACK_PORT={port} is no port; example: {_DEFAULT_PORT}")
-    return Layout(state_dir(), network, int(port))
+    try:
+        return Layout(state_dir(), network, local_port())
+    except ValueError as error:
+        raise LocalError(str(error)) from None

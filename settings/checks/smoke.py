@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
+from settings.paths import local_port
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -26,7 +27,13 @@ def prod_is_proven(settings: "Settings") -> list[Problem]:
 
 
 def endpoint_is_known(settings: "Settings") -> list[Problem]:
-    """The way `endpoint` needs an address when the gate uses it."""
+    """The way `endpoint` needs an address when the gate uses it, and the local cluster's needs its port."""
+    if settings.smoke.endpoint == "local":
+        try:
+            local_port()
+        except ValueError as error:
+            limit, _, fix = str(error).partition("; ")
+            return [Problem("smoke.endpoint", "local", limit, fix)]
     if settings.smoke.gate and settings.smoke.via == "endpoint" and settings.smoke.endpoint is None:
         return [
             Problem(

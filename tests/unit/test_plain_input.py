@@ -164,3 +164,11 @@ def test_a_file_that_can_not_be_read_is_named_without_a_value_that_there_is_not(
     with pytest.raises(SettingsError) as caught:
         Settings.from_stack_file(path)
     assert "Pulumi.x.yaml: cannot be read: is a directory; correct the file" in str(caught.value)
+
+
+def test_devs_endpoint_follows_the_local_clusters_port(monkeypatch: pytest.MonkeyPatch):
+    assert Settings.from_mapping(dev()).smoke.base_url == "https://127.0.0.1:8443"
+    monkeypatch.setenv("MOONSTACK_PORT", "9443")
+    assert Settings.from_mapping(dev()).smoke.base_url == "https://127.0.0.1:9443"
+    monkeypatch.setenv("MOONSTACK_PORT", "https")
+    assert "moonstack:smoke.endpoint: 'local': MOONSTACK_PORT=https is no port; example: 8443" in lines(dev())
