@@ -15,7 +15,7 @@ from settings.errors import SettingsError
 from settings.settings import Settings
 from settings.smoke import Way
 from smoke import redact
-from smoke.errors import SmokeError
+from smoke.errors import PermanentError, SmokeError
 from smoke.redact import REDACTOR
 from smoke.report import ProbeResult
 from smoke.suite import ROOT
@@ -62,9 +62,22 @@ def one_line_errors() -> Iterator[None]:
     redact.install()
     try:
         yield
-    except (SettingsError, SmokeError, OSError) as error:
+    except (SettingsError, SmokeError) as error:
         console.print(f"moonstack: {REDACTOR.text(str(error))}", markup=False, style="red")
         raise typer.Exit(USAGE_ERROR) from None
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        reason = (error.strerror or type(error).__name__).lower()
+        console.print(f"moonstack: {named}{reason}; give a path that you may use", markup=False, style="red")
+        raise typer.Exit(USAGE_ERROR) from None
+
+
+def read(path: Path, fix: str) -> bytes:
+    """A file that the user named. Raises PermanentError with `fix`."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PermanentError(f"{path} can't be read: {(error.strerror or type(error).__name__).lower()}", fix) from None
 
 
 def write(path: Path | None, text: str) -> None:

@@ -52,7 +52,9 @@ def read(path: Path) -> Trace:
     try:
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise TraceError(Problem(str(path), None, f"cannot be read: {error.strerror}", "give a CSV file")) from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise TraceError(Problem(str(path), None, f"cannot be read: {error}", "give a CSV file")) from None
     times, rates = [], []
     for number, row in enumerate(rows, start=2):

@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from smoke.channel.app import Channel
 from smoke.channel.plan import ChannelPlan, KeyPlan
 from smoke.channel.serve import serve
-from smoke.console import console, one_line_errors
+from smoke.console import console, one_line_errors, read
 from smoke.errors import PermanentError
 
 
@@ -34,12 +34,13 @@ def channel(
 
 def read_plan(path: Path) -> ChannelPlan:
     """A plan from a JSON file. Raises PermanentError naming the first field that is wrong, never a value."""
+    fix = "see smoke/channel/plan.py for the fields"
     try:
-        return ChannelPlan.model_validate_json(path.read_text())
+        return ChannelPlan.model_validate_json(read(path, fix))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise PermanentError(f"{path}: {where}: {first['msg']}", "see smoke/channel/plan.py for the fields") from None
+        raise PermanentError(f"{path}: {where}: {first['msg']}", fix) from None
 
 
 def generated(folder: Path, models: list[str]) -> ChannelPlan:

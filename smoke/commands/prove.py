@@ -17,6 +17,7 @@ from smoke.console import (
     StackOption,
     console,
     one_line_errors,
+    read,
     say,
     stack_settings,
     write,
@@ -78,14 +79,13 @@ def promote(
 
 
 def _report(path: Path) -> Report:
+    fix = "give what `run --json` wrote, of this version"
     try:
-        return Report.model_validate_json(path.read_bytes())
+        return Report.model_validate_json(read(path, fix))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise PermanentError(
-            f"{path} is no report: {where}: {first['msg']}", "give what `run --json` wrote, of this version"
-        ) from None
+        raise PermanentError(f"{path} is no report: {where}: {first['msg']}", fix) from None
 
 
 def _classes(text: str) -> list[ProbeClass]:

@@ -144,6 +144,11 @@ def test_a_broken_trace_is_one_clear_line(tmp_path: Path, text: str, said: str):
         read(tmp_path / "t.csv")
 
 
+def test_a_trace_that_is_not_there_is_said_in_words(tmp_path: Path):
+    with pytest.raises(TraceError, match=r"t\.csv: cannot be read: No such file or directory; give a CSV file"):
+        read(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize(("line", "said"), [("1e15,5", "more than 60 days"), ("60,1e308", "a rate above 1,000,000")])
 def test_a_trace_that_no_machine_could_replay_is_refused_at_its_line(tmp_path: Path, line: str, said: str):
     (tmp_path / "t.csv").write_text(f"seconds,requests_per_second\n0,5\n{line}\n")

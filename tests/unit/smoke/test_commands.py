@@ -64,6 +64,22 @@ def test_comparing_what_is_no_report_is_one_line_and_exit_code_2(tmp_path: Path,
     assert (result.exit_code, "is no report" in result.output) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["nowhere.json", "."])
+@pytest.mark.parametrize("command", [["compare"], ["channel", "folder", "--plan"]])
+def test_a_file_that_is_not_there_is_said_in_words_with_the_fix(tmp_path: Path, command: list[str], name: str):
+    path = str(tmp_path / name)
+    result = call(*command, path, *([path] if command == ["compare"] else []))
+    assert result.exit_code == 2
+    assert "can't be read: " in result.stderr and "Errno" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_can_not_be_made_is_said_in_words(tmp_path: Path):
+    (tmp_path / "file").touch()
+    result = call("channel", str(tmp_path / "file" / "folder"))
+    assert (result.exit_code, "not a directory; give a path" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("option", ["--json", "--html"])
 @pytest.mark.parametrize("place", ["", "file/below"])
 def test_a_place_that_cannot_be_written_is_refused_before_the_run(
