@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 import sys
 from pathlib import Path
 
@@ -49,6 +50,8 @@ def test_the_lock_of_another_machine_stays(tmp_path: Path, gone: int):
 def test_the_lock_of_a_running_pulumi_stays(tmp_path: Path):
     (tmp_path / "pulumi").symlink_to("/bin/sleep")
     with subprocess.Popen([str(tmp_path / "pulumi"), "30"]) as running:
+        while not Path(f"/proc/{running.pid}/cmdline").read_bytes():  # empty for a moment while the program starts
+            time.sleep(0.01)
         path = lock(tmp_path, pid=running.pid)
         assert clear_stale(tmp_path, Progress()) == []
         running.terminate()
