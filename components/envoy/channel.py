@@ -153,7 +153,7 @@ def _credential(key_id: str, pod: Pod) -> Json:
     """Puts one key into requests whose route switches it on; a request without any leaves without a key and comes back as 502."""
     generic = extension(
         "generic", "extensions.http.injected_credentials.generic.v3.Generic",
-        credential={"name": _filter(key_id), "sds_config": from_file(pod.config, key_file(key_id))},
+        credential={"name": _filter(key_id), "sds_config": from_file(pod.config, key_file(key_id), pod.channel)},
         header="authorization",
         header_value_prefix="Bearer ",
     )  # fmt: skip

@@ -69,11 +69,11 @@ def milliseconds(value: int) -> str:
     return f"{value / 1000:g}s"
 
 
-def from_file(folder: str, name: str) -> Json:
-    """A configuration source that is read again when the mounted folder is swapped."""
+def from_file(folder: str, name: str, watched: str | None = None) -> Json:
+    """A configuration source that is read again when the mounted folder, or another one that it needs, is swapped."""
     return {
         "resource_api_version": "V3",
-        "path_config_source": {"path": f"{folder}/{name}", "watched_directory": {"path": folder}},
+        "path_config_source": {"path": f"{folder}/{name}", "watched_directory": {"path": watched or folder}},
     }
 
 

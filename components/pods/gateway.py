@@ -66,20 +66,27 @@ def gateway_container(settings: Settings, image: str, pull_policy: str) -> dict[
 
 
 def _sources(settings: Settings, pod: Pod) -> list[tuple[str, str, dict[str, Any]]]:
-    """Volume name, mount path and source of each read-only folder."""
+    """Volume name, mount path and source of each read-only folder.
+
+    The channel's keys may come later, as from an external store: until then the channel alone is 502, and the cluster serves.
+    """
     sources: list[tuple[str, str, dict[str, Any]]] = [
         ("config", pod.config, {"configMap": {"name": names.GATEWAY_CONFIG}}),
         ("service-config", SERVICE_CONFIG_PATH, {"configMap": {"name": names.SERVICE_CONFIG}}),
-        ("client-keys", pod.keys, {"secret": {"secretName": names.CLIENT_KEYS, "defaultMode": 0o440}}),
+        ("client-keys", pod.keys, {"secret": _secret(names.CLIENT_KEYS)}),
     ]
     if settings.channel.enabled:
         sources += [
-            ("channel-keys", pod.channel, {"secret": {"secretName": names.CHANNEL_KEYS, "defaultMode": 0o440}}),
+            ("channel-keys", pod.channel, {"secret": {**_secret(names.CHANNEL_KEYS), "optional": True}}),
             ("channel-gate", pod.gate, {"configMap": {"name": names.CHANNEL_GATE}}),
         ]
     if settings.gateway.tls.source != "none":
-        sources.append(("certificate", pod.tls, {"secret": {"secretName": tls_secret(settings), "defaultMode": 0o440}}))
+        sources.append(("certificate", pod.tls, {"secret": _secret(tls_secret(settings))}))
     return sources
+
+
+def _secret(name: str) -> dict[str, Any]:
+    return {"secretName": name, "defaultMode": 0o440}
 
 
 def tls_secret(settings: Settings) -> str:

@@ -152,6 +152,18 @@ def test_without_a_key_the_channel_is_502_and_nothing_leaves(world):
     assert not this.channel.seen
 
 
+def test_a_channel_key_that_comes_later_is_taken_up_and_until_then_the_channel_alone_is_502(world):
+    this = world(keyed=False)
+    assert this.ask().headers["x-moonstack-served-by"] == "cluster/chat"
+    this.router.fault = 503
+    refused = this.ask()
+    assert (refused.status_code, refused.json()["error"]["code"]) == (502, "channel_unavailable")
+    assert not this.channel.seen
+    this.gateway.channel.write({"out": this.key})
+    wait_for(lambda: this.ask().status_code == 200)
+    assert this.channel.seen[-1].headers["authorization"] == f"Bearer {this.key}"
+
+
 def test_a_certificate_for_another_host_is_not_accepted(world):
     this = world(host="elsewhere")
     this.router.fault = 503

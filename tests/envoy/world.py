@@ -37,9 +37,10 @@ def build(
     folder: Path,
     channel: dict[str, Any] | None = None,
     host: str = "localhost",
+    keyed: bool = True,
     **groups: Any,
 ) -> World:
-    """A running world; `channel` are settings of the channel, `groups` of the stack."""
+    """A running world; `channel` are settings of the channel, `groups` of the stack; unless `keyed`, its keys aren't there yet."""
     authority = Authority(folder)
     router, outside = start(Upstream("router")), start(Upstream("channel"))
     edge = start(Edge(folder / "edge", outside, authority, host))
@@ -48,5 +49,6 @@ def build(
     upstreams = {model.name: router.port for model in settings.models}
     gateway = Gateway(settings, folder / "gateway", upstreams, trusted_ca=authority.file)
     outbound = {key.id: fake_key() for key in settings.keys.keys if key.outbound}
-    gateway.channel.write(outbound)
+    if keyed:
+        gateway.channel.write(outbound)
     return World(start(gateway), router, outside, edge, outbound["out"])

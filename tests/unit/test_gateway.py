@@ -77,6 +77,15 @@ def test_keys_are_mounted_as_whole_folders_and_never_in_the_environment():
     assert "env" not in envoy
 
 
+def test_a_pod_waits_for_its_clients_keys_and_not_for_the_channels():
+    volumes = {
+        one["name"]: one
+        for one in deployment(stack(channel={}), context(), "digest")["spec"]["template"]["spec"]["volumes"]
+    }
+    assert volumes["channel-keys"]["secret"].get("optional")
+    assert not volumes["client-keys"]["secret"].get("optional")
+
+
 def test_models_keys_and_limits_reach_running_pods_and_listener_settings_replace_them():
     before = restart_digest(gateway_files(stack(channel={})))
     keys = ({"id": "client", "purpose": "client", "owner": "test", "qps": 3}, CLIENTS[1])
