@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from capacity.config import ControllerConfig
 from components.context import Context
-from components.objects import declare
+from components.objects import declare, kubernetes_object
 from components.scaling import controller
 from components.scaling.certificates import KeyPair, new_authority, new_certificate
 from components.scaling.controller_rights import admission, rights
@@ -26,8 +25,8 @@ class CapacityControllerResources:
 
     config: pulumi.CustomResource
     rights: Sequence[pulumi.CustomResource]
-    authority: kubernetes.core.v1.Secret
-    certificate: kubernetes.core.v1.Secret
+    authority: pulumi.CustomResource
+    certificate: pulumi.CustomResource
     deployment: pulumi.CustomResource
     api: pulumi.CustomResource | None
     expiry: pulumi.CustomResource | None
@@ -65,35 +64,34 @@ class CapacityController(pulumi.ComponentResource):
         self.register_outputs({"deployment": deployment.id})
 
     def _create_deployment(
-        self, config: ControllerConfig, certificate: kubernetes.core.v1.Secret, needs: list[pulumi.CustomResource]
+        self, config: ControllerConfig, certificate: pulumi.CustomResource, needs: list[pulumi.CustomResource]
     ) -> pulumi.CustomResource:
         manifest = controller.deployment(config, certificate_name(), self._context)
         timeouts = pulumi.CustomTimeouts(create=ROLLOUT_TIMEOUT, update=ROLLOUT_TIMEOUT)
         return declare(manifest, self, self._context, depends_on=[*needs, certificate], custom_timeouts=timeouts)
 
-    def _create_api(
-        self, authority: kubernetes.core.v1.Secret, deployment: pulumi.CustomResource
-    ) -> pulumi.CustomResource:
+    def _create_api(self, authority: pulumi.CustomResource, deployment: pulumi.CustomResource) -> pulumi.CustomResource:
         service = declare(controller.service(self._context), self, self._context, depends_on=[deployment])
-        bundle = pulumi.Output.unsecret(authority.data.apply(lambda data: data["tls.crt"]))
+        bundle = pulumi.Output.unsecret(_data(authority).apply(lambda data: data["tls.crt"]))
         manifest = controller.api_service(self._context, bundle)
         return declare(manifest, self, self._context, depends_on=[deployment, service])
 
-    def _create_certificates(self) -> tuple[kubernetes.core.v1.Secret, kubernetes.core.v1.Secret]:
+    def _create_certificates(self) -> tuple[pulumi.CustomResource, pulumi.CustomResource]:
         """Made once and kept: later runs make others, which are ignored. Not through `declare`, which lists its manifests."""
         authority = self._create_secret(f"{names.CAPACITY}-ca", _pair_data(new_authority(names.CAPACITY)))
         hosts = [controller.host(self._context)]
-        signed = authority.data.apply(lambda data: _pair_data(new_certificate(_pair(data), hosts)))
+        signed = _data(authority).apply(lambda data: _pair_data(new_certificate(_pair(data), hosts)))
         return authority, self._create_secret(certificate_name(), signed)
 
-    def _create_secret(self, name: str, data: pulumi.Input[dict[str, str]]) -> kubernetes.core.v1.Secret:
-        return kubernetes.core.v1.Secret(
-            name,
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(**self._context.metadata(name, "capacity")),
-            type="kubernetes.io/tls",
-            data=pulumi.Output.secret(data),
-            opts=self._context.namespaced_opts(self, ignore_changes=["data"]),
-        )
+    def _create_secret(self, name: str, data: pulumi.Input[dict[str, str]]) -> pulumi.CustomResource:
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self._context.metadata(name, "capacity"),
+            "type": "kubernetes.io/tls",
+            "data": data,
+        }
+        return kubernetes_object(manifest, self._context.namespaced_opts(self, ignore_changes=["data"]))
 
 
 def needed(settings: Settings) -> bool:
@@ -114,6 +112,10 @@ def serves_metrics(settings: Settings) -> bool:
 def certificate_name() -> str:
     """The serving certificate's Secret, a new one every calendar year; the authority stays, so nothing is ever untrusted."""
     return f"{names.CAPACITY}-tls-{datetime.now(UTC).year}"
+
+
+def _data(secret: pulumi.CustomResource) -> pulumi.Output[dict[str, str]]:
+    return pulumi.get(secret, "data")
 
 
 def _pair_data(pair: KeyPair) -> dict[str, str]:

@@ -20,7 +20,7 @@ FIELD_MANAGER = "moonstack-node-pool"
 class NodePoolResources:
     """Mode labels: the patches, one a node; mode karpenter: its NodePool; mode existing: nothing."""
 
-    patches: tuple[kubernetes.core.v1.NodePatch, ...]
+    patches: tuple[pulumi.CustomResource, ...]
     karpenter: pulumi.CustomResource | None
 
 
@@ -40,7 +40,7 @@ class NodePool(pulumi.ComponentResource):
         )
         self.register_outputs({"labelled": [patch.id for patch in self.resources.patches]})
 
-    def _create_patch(self, args: NodePoolSettings, node: str, context: Context) -> kubernetes.core.v1.NodePatch:
+    def _create_patch(self, args: NodePoolSettings, node: str, context: Context) -> pulumi.CustomResource:
         metadata = kubernetes.meta.v1.ObjectMetaPatchArgs(
             name=node, labels=args.node_labels(), annotations={"pulumi.com/patchFieldManager": FIELD_MANAGER}
         )

@@ -65,7 +65,7 @@ def test_no_value_stands_outside_the_data_of_a_secret():
 def test_a_pod_that_names_the_secrets_does_not_become_secret():
     def pod(keys: ApiKeys, context):
         client_keys: Any = keys.resources.client_keys
-        volume: Any = {"name": "keys", "secret": {"secret_name": client_keys.metadata.name}}
+        volume: Any = {"name": "keys", "secret": {"secret_name": client_keys.metadata["name"]}}
         kubernetes.core.v1.Pod(
             "pod", spec={"containers": [{"name": "x"}], "volumes": [volume]}, opts=context.opts(keys)
         )
