@@ -74,6 +74,12 @@ async def test_a_harmless_disturbance_loses_nothing(live: LiveStack):
     assert result.requests > 2
 
 
+async def test_the_load_lasts_until_a_request_after_the_end_is_answered(live: LiveStack, stack: FakeStack):
+    stack.plan = stack.plan.model_copy(update={"first_token_seconds": 1.0})
+    result = await run_drill(DRILL, ground(live))
+    assert result.verdict == "pass", result.cause
+
+
 async def test_a_gateway_that_refuses_meanwhile_fails_the_drill(live: LiveStack, stack: FakeStack):
     async def outage(_: Ground) -> None:
         stack.plan = stack.plan.model_copy(update={"faults": (Fault(kind="status", status=503),)})
