@@ -49,7 +49,7 @@ class CapacityController(pulumi.ComponentResource):
         needs = [declare(manifest, self, context) for manifest in (*rights(config, context), *admission(context))]
         config_map = declare(controller.config_map(config, context), self, context)
         state = declare(controller.state_map(context), self, context)
-        declare(controller.disruption_budget(context), self, context)
+        declare(controller.budget(context), self, context)
         deployment = self._create_deployment(config, certificate, [*needs, config_map, state])
         floors = any(target.scaled for target in config.targets)
         self.resources = CapacityControllerResources(

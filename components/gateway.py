@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.context import Context
+from components.disruption import disruption_budget
 from components.envoy.files import gateway_files, restart_digest
 from components.envoy.process import grace_seconds
 from components.envoy.service_config import service_files
@@ -65,7 +66,7 @@ class Gateway(pulumi.ComponentResource):
             service=declare(internal_service(args.settings, context), self, context),
             exposure=tuple(declare(manifest, self, context) for manifest in exposure(args.settings, context)),
             deployment=self._create_deployment(args.settings, digest, needs),
-            budget=declare(disruption_budget(context), self, context),
+            budget=declare(disruption_budget(names.GATEWAY, "gateway", SELECTOR, context), self, context),
         )
         self.register_outputs({"deployment": self.resources.deployment.id})
 
@@ -131,14 +132,4 @@ def deployment(settings: Settings, context: Context, digest: str) -> Manifest:
             "selector": {"matchLabels": SELECTOR},
             "template": gateway_template(settings, context.image("gateway"), context.image_pull_policy, own, digest),
         },
-    }
-
-
-def disruption_budget(context: Context) -> Manifest:
-    """One gateway pod away at a time."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(names.GATEWAY, "gateway"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}},
     }

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 
 from components.context import Context
+from components.disruption import disruption_budget
 from components.objects import Manifest, declare
 from components.pods.security import container_security, pod_security
 from rules import digest, labels, names, ports
@@ -59,7 +60,7 @@ class KvStore(pulumi.ComponentResource):
             config=declare(config_map(args, context), self, context),
             service=declare(service(args, context), self, context),
             master=declare(deployment(args, context), self, context, custom_timeouts=timeouts),
-            budget=declare(disruption_budget(args, context), self, context),
+            budget=declare(disruption_budget(args.name, "kv-store", args.selector, context), self, context),
         )
         self.register_outputs({"master": self.resources.master.id})
 
@@ -87,16 +88,6 @@ def service(args: KvStoreArgs, context: Context) -> Manifest:
                 {"name": "metrics", "port": ports.KV_MASTER_METRICS, "targetPort": "metrics"},
             ],
         },
-    }
-
-
-def disruption_budget(args: KvStoreArgs, context: Context) -> Manifest:
-    """At most one master away: there is one, so a drain may move it."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(args.name, "kv-store"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": args.selector}},
     }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.context import Context
+from components.disruption import disruption_budget
 from components.objects import Manifest, declare
 from components.pods.engine import engine_template
 from components.router import Router
@@ -45,7 +46,10 @@ class PdServing(pulumi.ComponentResource):
         router = Router(name, args.model, context, routed)
         self.resources = PdServingResources(
             engines=engines,
-            budgets={plan.name: declare(disruption_budget(plan, context), self, context) for plan in args.engines},
+            budgets={
+                plan.name: declare(disruption_budget(plan.name, "engine", plan.selector, context), self, context)
+                for plan in args.engines
+            },
             router=router,
         )
         self.register_outputs({"router": router.resources.deployment.id})
@@ -74,16 +78,6 @@ def deployment(plan: EnginePlan, context: Context) -> Manifest:
             "selector": {"matchLabels": dict(plan.selector)},
             "template": engine_template(plan.pod, plan.labels, plan.store_digest),
         },
-    }
-
-
-def disruption_budget(plan: EnginePlan, context: Context) -> Manifest:
-    """One engine of a role away at most."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(plan.name, "engine"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(plan.selector)}},
     }
 
 

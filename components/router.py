@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from components.context import Context
+from components.disruption import disruption_budget
 from components.objects import Manifest, declare
 from components.pods.security import container_security, pod_security
 from rules import labels, names, ports, timing
@@ -42,7 +43,9 @@ class Router(pulumi.ComponentResource):
             binding=binding,
             service=declare(service(args, context), self, context),
             deployment=declare(deployment(args, context), self, context, depends_on=[account, role, binding]),
-            budget=declare(disruption_budget(args, context), self, context),
+            budget=declare(
+                disruption_budget(names.router(args.name), "router", router_selector(args), context), self, context
+            ),
         )
         self.register_outputs({"deployment": self.resources.deployment.id})
 
@@ -93,16 +96,6 @@ def service(model: ModelSettings, context: Context) -> Manifest:
                 {"name": "metrics", "port": ports.ROUTER_METRICS, "targetPort": "metrics"},
             ],
         },
-    }
-
-
-def disruption_budget(model: ModelSettings, context: Context) -> Manifest:
-    """One router away at most."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(names.router(model.name), "router"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": router_selector(model)}},
     }
 
 

@@ -198,7 +198,7 @@ def manifests(images: dict[str, str]) -> list[dict[str, Any]]:
     routing = [router.service_account(model, context), router.role_of(model, context), router.role_binding(model, context),
                router.service(model, context), router.deployment(model, context)]  # fmt: skip
     control = [*rights(config, context), *admission(context), controller.config_map(config, context), controller.state_map(context),
-               secret, controller.disruption_budget(context), controller.service(context),
+               secret, controller.budget(context), controller.service(context),
                controller.deployment(config, "tls", context), controller.floor_expiry(context)]  # fmt: skip
     bundle = base64.b64encode(authority.certificate.encode()).decode()
     selectors = (labels.engine_selector(MODEL, "serve", POOL), labels.warm_selector(MODEL, "serve", POOL))

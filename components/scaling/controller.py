@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from capacity.config import ControllerConfig
 from components.context import Context
+from components.disruption import disruption_budget
 from components.objects import Manifest
 from components.pods.security import container_security, pod_security
 from components.scaling.controller_rights import STATE
@@ -69,14 +70,9 @@ def api_service(context: Context, ca_bundle: Any) -> Manifest:
     }
 
 
-def disruption_budget(context: Context) -> Manifest:
+def budget(context: Context) -> Manifest:
     """One replica stays: without any, the HPA holds and every namespace deletion in the cluster waits."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": context.metadata(names.CAPACITY, "capacity"),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}},
-    }
+    return disruption_budget(names.CAPACITY, "capacity", SELECTOR, context)
 
 
 def deployment(config: ControllerConfig, tls_secret: str, context: Context) -> Manifest:
