@@ -25,7 +25,7 @@ PREFIX: Final = "sk-ms-"
 _BYTES: Final = 32
 _MOST_HOURS: Final = 24 * 366
 """A year: an old version that stays for longer is no rotation."""
-app = typer.Typer(help=__doc__, pretty_exceptions_enable=False, invoke_without_command=True)
+app = typer.Typer(help=__doc__, pretty_exceptions_enable=False, add_completion=False, invoke_without_command=True)
 console = Console(stderr=True, soft_wrap=True, highlight=False)
 StackOption = Annotated[str, typer.Option("--stack", help="The stack whose keys they are.")]
 
@@ -36,7 +36,7 @@ def rotate(
     stack: Annotated[str, typer.Option("--stack", help="The stack whose key it is.")] = "dev",
     key_id: Annotated[str | None, typer.Option("--id", help="The key to rotate.")] = None,
     overlap_hours: Annotated[
-        float, typer.Option(min=0, max=_MOST_HOURS, help="How long both versions are accepted.")
+        float, typer.Option(min=0, max=_MOST_HOURS, help="How long the old version must be unused.")
     ] = 24,
     force: Annotated[
         bool, typer.Option("--force", help="Drop the old version as soon as the new one is proven.")

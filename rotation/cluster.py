@@ -4,6 +4,7 @@ import base64
 import ssl
 import subprocess
 from collections.abc import Iterator, Sequence, Set
+from datetime import datetime
 from typing import Any, Final
 
 import httpx
@@ -13,7 +14,8 @@ from rotation.run import RotationError
 from rules import names
 from rules.envoy_keys import FILE, client_keys
 from rules.fingerprint import fingerprint
-from settings.key_values import Stage
+from rules.key_use import last_use
+from settings.key_values import Stage, Versions
 from settings.keys import KeySettings
 from settings.paths import local_kubeconfig, state_dir
 from settings.settings import Settings
@@ -50,6 +52,22 @@ class LiveCluster:
             raise RotationError(
                 f"pulumi up ended with exit {done.returncode}; nothing was taken away, run again once it is repaired"
             )
+
+    def unseen_since(self, key: KeySettings, versions: Versions) -> datetime | None:
+        """When the previous version was used last, as the key agent saw it, or since when the current one is in the cluster.
+
+        Raises RotationError while the agent is away, since then nobody watches. Without an agent only the time counts.
+        """
+        current = self._created("secrets", names.key_version(key.id, fingerprint(versions["current"])))
+        if not self._settings.keys.agent:
+            return current
+        if not any(pod.ready() for pod in self._pods(names.KEY_AGENT)):
+            raise RotationError(
+                "the key agent is not ready, so nobody sees whether the old version is in use; repair it, or use --force"
+            )
+        found = list(self._api.get("configmaps", names.KEY_AGENT))
+        used = last_use(found[0].raw.get("data") or {}, key.id, versions["previous"]) if found else None
+        return max((moment for moment in (current, used) if moment), default=None)
 
     def accepted(self, key: KeySettings, value: str, stage: Stage) -> str | None:
         """None once everyone who has to accepts the value; else who doesn't yet."""
@@ -96,11 +114,18 @@ class LiveCluster:
 
     def _gateways(self) -> Iterator[Any]:
         """Every gateway pod that serves. Raises RotationError when there is none."""
-        selector = {"app.kubernetes.io/name": names.GATEWAY}
-        found = [pod for pod in self._api.get("pods", label_selector=selector) if pod.ready()]
+        found = [pod for pod in self._pods(names.GATEWAY) if pod.ready()]
         if not found:
             raise RotationError("no gateway pod is ready; repair the gateway first")
         yield from found
+
+    def _pods(self, app: str) -> Iterator[Any]:
+        return self._api.get("pods", label_selector={"app.kubernetes.io/name": app})
+
+    def _created(self, kind: str, name: str) -> datetime | None:
+        for one in self._api.get(kind, name):
+            return datetime.fromisoformat(one.raw["metadata"]["creationTimestamp"])
+        return None
 
     def _secret(self, name: str) -> dict[str, str]:
         for secret in self._api.get("secrets", name):

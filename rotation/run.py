@@ -35,6 +35,10 @@ class Cluster(Protocol):
 
     def fingerprints(self, key: KeySettings) -> Set[str]: ...
     def deploy(self) -> None: ...
+    def unseen_since(self, key: KeySettings, versions: Versions) -> datetime | None:
+        """Since when nobody has used the previous version; no earlier than the current one is in the cluster."""
+        ...
+
     def accepted(self, key: KeySettings, value: str, stage: Stage) -> str | None:
         """None if every gateway accepts the value (or the channel, for an outbound key's next); else who doesn't yet."""
         ...
@@ -69,7 +73,8 @@ class Rotation:
                     return True
                 case "wait":
                     self.say(
-                        f"both versions are accepted; run again after {self._end()} to drop the old one, or with --force"
+                        f"both versions are accepted; unless the old one is used again, it goes after {self._end(versions)}:"
+                        " run again then, or with --force"
                     )
                     return False
                 case "stage":
@@ -102,7 +107,7 @@ class Rotation:
             cluster=self.cluster.fingerprints(self.key),
             proven=frozenset(self.proven),
             outbound=self.key.outbound,
-            overlap_over=self.force or self._overlap_is_over(),
+            overlap_over=self.force or self._overlap_is_over(versions),
             begun=begun,
         )
 
@@ -135,10 +140,17 @@ class Rotation:
             self.sleep(_POLL_SECONDS)
         self.proven.add(fingerprint(value))
 
-    def _overlap_is_over(self) -> bool:
-        changed = self.store.changed(self.key.id)
-        return changed is not None and datetime.now(UTC) - changed >= self.overlap
+    def _overlap_is_over(self, versions: Versions) -> bool:
+        """Whether the old version has been unused for the overlap, which begins when it became the old one."""
+        since = self._unseen_since(versions)
+        return since is not None and datetime.now(UTC) - since >= self.overlap
 
-    def _end(self) -> str:
-        changed = self.store.changed(self.key.id)
-        return (changed + self.overlap).isoformat(timespec="seconds") if changed else f"{self.overlap} from now"
+    def _unseen_since(self, versions: Versions) -> datetime | None:
+        if "previous" not in versions or self.key.outbound:
+            return None
+        moments = (self.store.changed(self.key.id), self.cluster.unseen_since(self.key, versions))
+        return max((moment for moment in moments if moment), default=None)
+
+    def _end(self, versions: Versions) -> str:
+        since = self._unseen_since(versions)
+        return (since + self.overlap).isoformat(timespec="seconds") if since else f"{self.overlap} from now"

@@ -66,7 +66,7 @@ class ConfigStore:
         _promote(self, key_id)
 
     def changed(self, key_id: str) -> datetime | None:
-        """Not known: the old version goes by --force only."""
+        """Not known: the age of the new version in the cluster stands for it."""
         return None
 
     def _staged(self, values: Mapping[str, str], key_id: str) -> Versions:

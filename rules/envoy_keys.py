@@ -1,11 +1,13 @@
 """The file by which the gateway learns its clients' keys: one Envoy extension configuration (ECDS), read from a mounted Secret."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from rules.digest import canonical
+from rules.fingerprint import fingerprint
 
 FILTER: Final = "client-keys"
 """The filter's name in the listener; Envoy takes an ECDS resource only under the same name."""
@@ -15,6 +17,7 @@ CLIENT_HEADER: Final = "x-moonstack-client"
 """Carries the key's id inside the gateway; removed from every request that comes in, and before every request goes out."""
 EXHAUSTED: Final = "!exhausted"
 """Suffix of a client's id whose day's tokens are used up: the gateway answers it with 429 (no id contains `!`)."""
+_CLIENT: Final = re.compile(rf"(?P<id>[^@!]*)(?:@[0-9a-f]*)?(?P<exhausted>{EXHAUSTED})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,16 @@ class ClientKey:
     value: str = field(repr=False)
     exhausted: bool = False
     """Whether the key's tokens of the day are used up."""
+
+    @property
+    def client(self) -> str:
+        """What Envoy is told of whoever presents the value: `<id>@<version>`, and the mark of used up tokens."""
+        return version_name(self.id, self.value) + (EXHAUSTED if self.exhausted else "")
+
+
+def version_name(key_id: str, value: str) -> str:
+    """A version of a key, in the list and in the gateway's metrics: the id and the first 8 digits of the fingerprint."""
+    return f"{key_id}@{fingerprint(value)[:8]}"
 
 
 def client_keys_file(entries: Iterable[ClientKey]) -> str:
@@ -42,7 +55,7 @@ def client_keys_file(entries: Iterable[ClientKey]) -> str:
         seen[key.value] = key.id
     config = {
         "@type": FILTER_TYPE,
-        "credentials": [{"key": key.value, "client": key.id + (EXHAUSTED if key.exhausted else "")} for key in keys],
+        "credentials": [{"key": key.value, "client": key.client} for key in keys],
         "key_sources": [{"header": "authorization"}],
         "forwarding": {"header": CLIENT_HEADER, "hide_credentials": True},
     }
@@ -58,9 +71,13 @@ def client_keys(text: str) -> list[ClientKey]:
     """The entries of a file that `client_keys_file` wrote. Raises ValueError for any other text."""
     try:
         credentials = json.loads(text)["resources"][0]["typed_config"]["credentials"]
-        return [
-            ClientKey(entry["client"].removesuffix(EXHAUSTED), entry["key"], entry["client"].endswith(EXHAUSTED))
-            for entry in credentials
-        ]
+        return [_entry(entry["client"], entry["key"]) for entry in credentials]
     except (KeyError, IndexError, TypeError, json.JSONDecodeError):
         raise ValueError(f"not a {FILE} of this program") from None
+
+
+def _entry(client: str, value: str) -> ClientKey:
+    parts = _CLIENT.fullmatch(client)
+    if parts is None:
+        raise KeyError(client)
+    return ClientKey(parts["id"], value, bool(parts["exhausted"]))

@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from capacity.fetch import FetchError, fetch
 from capacity.keys.config import AgentConfig
+from capacity.keys.last_use import LastUse, version_counts
 from capacity.keys.quotas import closed, exhausted, meters
 from capacity.keys.usage import Usage, token_counts
 from capacity.kube import Kube, KubeError
 from rules import channel_gate, names
 from rules.channel_gate import channel_gate_file
 from rules.digest import short
-from rules.envoy_keys import FILE, ClientKey, client_keys_file
+from rules.envoy_keys import FILE, ClientKey, client_keys_file, version_name
+from rules.key_use import FILE as USAGE_FILE
 
 REWRITE_SECONDS: Final = 60.0
 log = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ class KeyAgent:
         self._kube = kube
         self._values: dict[str, str] = {}
         self._usage: Usage | None = None
+        self._last_use = LastUse()
         self._saved: dict[str, Any] = {}
         self._written = ("", "")
         self._written_at = 0.0
@@ -49,17 +52,19 @@ class KeyAgent:
     async def step(self, now: datetime) -> None:
         """Do everything once. Raises KubeError."""
         usage = await self._usage_at(now)
+        values = await self._versions()
         pods = await self._gateways()
-        await self._count(pods, usage)
-        keys = render(self._config, await self._versions(), usage.used, now)
+        await self._count(pods, usage, now)
+        keys = render(self._config, values, usage.used, now)
         await self._write(keys, channel_gate_file(closed(self._config, usage.used, now)), pods)
         await self._save(usage)
 
     async def _usage_at(self, now: datetime) -> Usage:
         if self._usage is None:
             stored = (await self._kube.get(self._path("configmaps", self._config.usage))).get("data") or {}
-            self._saved = json.loads(stored.get("usage.json") or "{}")
+            self._saved = json.loads(stored.get(USAGE_FILE) or "{}")
             self._usage = Usage.restored(self._saved, now.date())
+            self._last_use = LastUse.restored(self._saved)
         self._usage.turn(now.date())
         return self._usage
 
@@ -76,16 +81,24 @@ class KeyAgent:
         selector = ",".join(f"{key}={value}" for key, value in self._config.gateway_selector.items())
         return (await self._kube.get(self._path("pods"), {"labelSelector": selector}))["items"]
 
-    async def _count(self, pods: list[Mapping[str, Any]], usage: Usage) -> None:
+    async def _count(self, pods: list[Mapping[str, Any]], usage: Usage, now: datetime) -> None:
         """All pods at once: one that hangs does not keep the others from being counted in time."""
-        if not self._config.has_quotas:
+        if not self._config.counts:
             return
         running = [pod for pod in pods if pod.get("status", {}).get("podIP")]
         for pod, page in zip(running, await asyncio.gather(*map(self._page, running)), strict=True):
             if page is not None:
                 started_today = pod["status"].get("startTime", "").startswith(usage.day.isoformat())
                 usage.note(pod["metadata"]["uid"], meters(self._config, token_counts(page)), started_today)
-        usage.forget({pod["metadata"]["uid"] for pod in pods})
+                self._last_use.note(pod["metadata"]["uid"], version_counts(page), now)
+        living = {pod["metadata"]["uid"] for pod in pods}
+        usage.forget(living)
+        self._last_use.forget(living, self._overlapping())
+
+    def _overlapping(self) -> set[str]:
+        """Versions of keys that have more than one: a rotation waits for the old one to fall out of use."""
+        rotated = [key for key in self._config.keys if len(key.secrets) > 1]
+        return {version_name(key.id, self._values[name]) for key in rotated for name in key.secrets}
 
     async def _page(self, pod: Mapping[str, Any]) -> str | None:
         address = pod["status"]["podIP"]
@@ -121,8 +134,8 @@ class KeyAgent:
                     raise
 
     async def _save(self, usage: Usage) -> None:
-        if (document := usage.document()) != self._saved:
-            data = {"data": {"usage.json": json.dumps(document, sort_keys=True)}}
+        if (document := usage.document() | self._last_use.document()) != self._saved:
+            data = {"data": {USAGE_FILE: json.dumps(document, sort_keys=True)}}
             await self._kube.patch(self._path("configmaps", self._config.usage), data)
             self._saved = json.loads(json.dumps(document))
 

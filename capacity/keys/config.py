@@ -54,9 +54,9 @@ class AgentConfig(_Frozen):
         return cls.model_validate_json(path.read_text())
 
     @property
-    def has_quotas(self) -> bool:
-        """Whether anything has to be counted."""
-        return any(key.tokens_per_day or key.spend_per_day for key in self.keys)
+    def counts(self) -> bool:
+        """Whether the gateways' metrics have to be read: for quotas, or while a key has an old version beside its new one."""
+        return any(key.tokens_per_day or key.spend_per_day or len(key.secrets) > 1 for key in self.keys)
 
     @classmethod
     def of(

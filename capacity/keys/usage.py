@@ -12,7 +12,7 @@ Direction = Literal["prompt", "completion"]
 _COUNTER: Final = re.compile(
     r"^envoy_moonstack_(?P<direction>prompt|completion)_tokens\{(?P<tags>[^}]*)\} (?P<value>[0-9.e+]+)", re.MULTILINE
 )
-_TAG: Final = re.compile(r'(?:^|,)(?P<name>client|served_by)="(?P<value>[^"]*)"')
+_TAG: Final = re.compile(r'(?:^|,)(?P<name>client|served_by|version)="(?P<value>[^"]*)"')
 
 
 class TokenCount(NamedTuple):
@@ -68,13 +68,18 @@ class Usage:
         return known
 
 
+def tags_of(text: str) -> dict[str, str]:
+    """The tags of a counter that matter here; a client whose tokens are used up goes by its own name."""
+    return {tag["name"]: tag["value"].removesuffix(EXHAUSTED) for tag in _TAG.finditer(text)}
+
+
 def token_counts(page: str) -> Iterator[TokenCount]:
     """The token counters of a gateway's metrics page."""
     for counter in _COUNTER.finditer(page):
-        tags = {tag["name"]: tag["value"] for tag in _TAG.finditer(counter["tags"])}
+        tags = tags_of(counter["tags"])
         if "client" in tags:
             yield TokenCount(
-                tags["client"].removesuffix(EXHAUSTED),
+                tags["client"],
                 tags.get("served_by", ""),
                 cast("Direction", counter["direction"]),
                 float(counter["value"]),

@@ -7,9 +7,12 @@ from rules.envoy_keys import CLIENT_HEADER
 
 USAGE: Final = "moonstack.usage"
 """Metadata namespace of the token counts that the answer reports."""
+KEY: Final = "moonstack.key"
+"""Metadata namespace of the version of the caller's key, as lua/version.lua writes it."""
 ROUTE_MODEL: Final = f"%METADATA(ROUTE:{METADATA}:model)%"
 """The model that was found: what a caller asked for but nobody serves would make a metric a name each."""
 _CLIENT: Final = f"%REQ({CLIENT_HEADER})%"
+_VERSION: Final = f"%DYNAMIC_METADATA({KEY}:version)%"
 _SERVED_BY: Final = f"%RESP({SERVED_BY_HEADER})%"
 _TAGS: Final = {"model": ROUTE_MODEL, "client": _CLIENT, "served_by": _SERVED_BY}
 _NOT_HEALTH: Final = {"not_health_check_filter": {}}
@@ -35,6 +38,7 @@ def json_line() -> Json:
         "flags": "%RESPONSE_FLAGS%",
         "reason": "%RESPONSE_CODE_DETAILS%",
         "client": _CLIENT,
+        "key_version": _VERSION,
         "model": f"%REQ({MODEL_HEADER})%",
         "stream": f"%REQ({STREAM_HEADER})%",
         "served_by": _SERVED_BY,
@@ -54,21 +58,21 @@ def json_line() -> Json:
 
 
 def request_metrics(latency: bool) -> list[Json]:
-    """Requests and, when wanted, their duration and first byte, by model, client, target and status."""
+    """Requests by model, client, target and status, and by version of the key; when wanted, their duration and first byte."""
     counters = [{"stat": _stat("requests", _TAGS | {"code": "%RESPONSE_CODE%"}), "value_fixed": 1}]
     histograms = [
         {"stat": _stat("duration", _TAGS), "unit": "Milliseconds", "value_format": "%DURATION%"},
         {"stat": _stat("first_byte", _TAGS), "unit": "Milliseconds", "value_format": "%RESPONSE_DURATION%"},
     ]
     every = {"filter": _NOT_HEALTH, **_stats(counters=counters)}
-    return [every, *([{"filter": _FROM_UPSTREAM, **_stats(histograms=histograms)}] if latency else [])]
+    return [every, _key_requests(), *([{"filter": _FROM_UPSTREAM, **_stats(histograms=histograms)}] if latency else [])]
 
 
 def token_metrics() -> list[Json]:
     """Tokens in and out by model, client and target; a logger each, as an answer may lack either count."""
     return [
         {
-            "filter": _present(key),
+            "filter": _present(USAGE, key),
             **_stats(
                 counters=[{"stat": _stat(name, _TAGS), "value_format": f"%DYNAMIC_METADATA({USAGE}:{key})%"}],
             ),
@@ -110,6 +114,12 @@ def _stat(name: str, tags: dict[str, str]) -> Json:
     return {"name": name, "tags": [{"name": tag, "value_format": value} for tag, value in tags.items()]}
 
 
-def _present(key: str) -> Json:
-    matcher = {"filter": USAGE, "path": [{"key": key}], "value": {"present_match": True}}
+def _key_requests() -> Json:
+    """By it a rotation sees whether the old version is still in use; a counter of its own, as versions would multiply the others."""
+    counter = {"stat": _stat("key_requests", {"client": _CLIENT, "version": _VERSION}), "value_fixed": 1}
+    return {"filter": _present(KEY, "version"), **_stats(counters=[counter])}
+
+
+def _present(namespace: str, key: str) -> Json:
+    matcher = {"filter": namespace, "path": [{"key": key}], "value": {"present_match": True}}
     return {"metadata_filter": {"matcher": matcher, "match_if_key_not_found": False}}

@@ -14,11 +14,12 @@ _LUA: Final = Path(__file__).parent / "lua"
 
 
 def public(settings: Settings, pod: Pod) -> list[Json]:
-    """Health, flood limit, key, the key's limit, body size, model, token counts."""
+    """Health, flood limit, key, its version, its limit, body size, model, token counts."""
     return [
         health_check(),
         limits.address_limit(settings),
         from_ecds(envoy_keys.FILTER, envoy_keys.FILTER_TYPE, pod.keys, envoy_keys.FILE),
+        lua("key-version", _script("version")),
         from_ecds(limits.FILTER, limits.FILTER_TYPE, pod.config, "limits.yaml"),
         extension(
             "body-size", "extensions.filters.http.body_size_limit.v3.BodySizeLimit",

@@ -46,6 +46,7 @@ GATEWAY: Final = Catalogue(
             labels=("envoy_http_conn_manager_prefix",),
         ),
         Metric(name="envoy_moonstack_requests", kind="counter", unit="requests", labels=(*_REQUEST, "code")),
+        Metric(name="envoy_moonstack_key_requests", kind="counter", unit="requests", labels=("client", "version")),
         Metric(name="envoy_moonstack_prompt_tokens", kind="counter", unit="tokens", labels=_REQUEST),
         Metric(name="envoy_moonstack_completion_tokens", kind="counter", unit="tokens", labels=_REQUEST),
         Metric(name="envoy_moonstack_duration", kind="histogram", unit="milliseconds", labels=_REQUEST),

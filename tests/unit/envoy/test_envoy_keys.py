@@ -6,6 +6,7 @@ import secrets
 import pytest
 
 from rules.envoy_keys import EXHAUSTED, FILTER, ClientKey, client_keys, client_keys_file
+from rules.fingerprint import fingerprint
 
 
 def value() -> str:
@@ -23,10 +24,10 @@ def test_the_resource_carries_the_name_of_the_filter():
 
 
 def test_two_values_of_one_id_are_both_valid():
-    credentials = json.loads(client_keys_file([ClientKey("a", value()), ClientKey("a", value())]))["resources"][0][
-        "typed_config"
-    ]["credentials"]
-    assert [entry["client"] for entry in credentials] == ["a", "a"]
+    values = sorted([value(), value()])
+    text = client_keys_file([ClientKey("a", one) for one in values])
+    credentials = json.loads(text)["resources"][0]["typed_config"]["credentials"]
+    assert [entry["client"] for entry in credentials] == [f"a@{fingerprint(one)[:8]}" for one in values]
 
 
 def test_the_order_of_entries_does_not_change_the_file():
@@ -35,7 +36,8 @@ def test_the_order_of_entries_does_not_change_the_file():
 
 
 def test_an_exhausted_key_gets_a_client_name_that_no_id_can_have():
-    assert f'"a{EXHAUSTED}"' in client_keys_file([ClientKey("a", value(), exhausted=True)])
+    one = value()
+    assert f'"a@{fingerprint(one)[:8]}{EXHAUSTED}"' in client_keys_file([ClientKey("a", one, exhausted=True)])
 
 
 @pytest.mark.parametrize("bad", ["", "{} ", "{}\n", "Bearer {}", "{}\u00e9"])

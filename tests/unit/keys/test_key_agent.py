@@ -17,6 +17,8 @@ from capacity.kube import KubeError
 from rules import channel_gate, names
 from rules.channel_panels import Price
 from rules.envoy_keys import FILE, client_keys
+from rules.fingerprint import fingerprint
+from rules.key_use import last_use
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 VALUES = {name: "sk-" + secrets.token_hex(24) for name in ("key-app-old", "key-app-new", "key-other")}
@@ -291,6 +293,42 @@ async def test_a_clients_own_spend_closes_the_channel_for_it_alone(kube, page):
     page["text"] = tokens(500_000, 0, served_by="channel/GLM-5") + tokens(9**9, 0, "other", served_by="channel/GLM-5")
     await billed(kube, {"spend_per_day": 1.0}).step(NOW)
     assert kube.closed() == {"app": "spend-of-the-day"}
+
+
+def presented(**counts: int) -> str:
+    """Metrics of the versions of key app."""
+    values = {"old": VALUES["key-app-old"], "new": VALUES["key-app-new"]}
+    return "".join(
+        f'envoy_moonstack_key_requests{{client="app",version="{fingerprint(values[name])[:8]}"}} {count}\n'
+        for name, count in counts.items()
+    )
+
+
+async def test_the_last_use_of_each_version_is_told_while_two_are_accepted(kube, page):
+    def moment(name: str) -> datetime | None:
+        return last_use(kube.objects["configmaps/key-agent"]["data"], "app", VALUES[name])
+
+    one = agent(kube)
+    page["text"] = presented(old=7, new=1)
+    await one.step(NOW)
+    assert (moment("key-app-old"), moment("key-app-new")) == (None, None), "a first reading tells nothing"
+    page["text"] = presented(old=8, new=1)
+    await one.step(NOW + timedelta(minutes=1))
+    page["text"] = presented(old=8, new=2)
+    await one.step(NOW + timedelta(minutes=9))
+    assert moment("key-app-old") == NOW + timedelta(minutes=1)
+    assert moment("key-app-new") == NOW + timedelta(minutes=9)
+    await agent(kube).step(NOW + timedelta(minutes=20))
+    assert moment("key-app-old") == NOW + timedelta(minutes=1), "a restart of the agent is no use"
+
+
+async def test_a_version_that_a_pod_counts_for_the_first_time_was_used(kube, page):
+    one = agent(kube)
+    await one.step(NOW)
+    page["text"] = presented(old=1)
+    await one.step(NOW + timedelta(minutes=3))
+    data = kube.objects["configmaps/key-agent"]["data"]
+    assert last_use(data, "app", VALUES["key-app-old"]) == NOW + timedelta(minutes=3)
 
 
 async def test_a_changed_gate_is_written_and_pods_are_nudged_and_an_equal_one_is_not(kube, page):

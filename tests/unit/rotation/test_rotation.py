@@ -1,7 +1,7 @@
 """A rotation, killed at every step: it goes on, no moment is without a valid key, and the old one is gone in the end."""
 
 import secrets
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from moto import mock_aws
@@ -33,6 +33,7 @@ class World:
         self.after = False
         self.history: list[set[str]] = []
         self.refuse: str | None = None
+        self.last_use: datetime | None = None
 
     def step(self, act):
         """One call: the process dies before it, or right after it took effect."""
@@ -69,6 +70,9 @@ class World:
             self.history.append(set(self.accepted_values))
 
         self.step(act)
+
+    def unseen_since(self, key, versions):
+        return self.last_use
 
     def accepted(self, key, value, stage):
         def act():
@@ -158,6 +162,58 @@ def test_without_force_the_old_version_stays_until_the_overlap_is_over(store):
     assert rotation(world, fresh(), overlap=timedelta(hours=1)).run() is False, "nothing new is begun meanwhile"
     assert rotation(world, fresh(), overlap=timedelta(hours=1), force=True).run() is True
     assert world.accepted_values == {new}
+
+
+def test_an_old_version_that_is_still_used_stays_after_the_overlap_unless_it_is_forced(store):
+    world, old = world_with(store, INBOUND)
+    new, hour = fresh(), timedelta(hours=1)
+    rotation(world, new, overlap=hour).run()
+    store.changed = lambda key_id: datetime.now(UTC) - 5 * hour
+    world.last_use = datetime.now(UTC) - hour / 2
+    said: list[str] = []
+    one = rotation(world, fresh(), overlap=hour)
+    one.say = said.append
+    assert one.run() is False
+    assert world.accepted_values == {old, new}
+    assert (world.last_use + hour).isoformat(timespec="seconds") in said[-1]
+    world.last_use = datetime.now(UTC) - hour
+    assert rotation(world, fresh(), overlap=hour).run() is True
+    assert world.accepted_values == {new}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_rotation_that_is_killed_at_every_step_never_drops_a_version_in_use(store, after):
+    world, _ = world_with(store, INBOUND)
+    for kill_at in range(1, 20):
+        used = store.read(["app"])["app"]["current"]
+        world.calls, world.kill_at, world.after = 0, kill_at, after
+        world.last_use = datetime.now(UTC)
+        ended = False
+        try:
+            rotation(world, fresh(), overlap=timedelta(hours=1)).run()
+            ended = True
+        except Killed:
+            world.kill_at = 0
+            rotation(world, fresh(), overlap=timedelta(hours=1), finish_only=True).run()
+        assert used in world.accepted_values, f"killed at {kill_at}: the version in use is gone"
+        world.kill_at, world.last_use = 0, datetime.now(UTC) - timedelta(hours=2)
+        store_changed, store.changed = store.changed, lambda key_id: None
+        assert rotation(world, fresh(), overlap=timedelta(hours=1), finish_only=True).run() is True
+        store.changed = store_changed
+        assert len(world.accepted_values) == 1
+        if ended:
+            assert kill_at > 3, "the rotation had fewer steps than were to be killed"
+            return
+    pytest.fail("a rotation has more steps than were killed")
+
+
+def test_a_store_that_does_not_know_the_time_goes_by_what_the_cluster_saw(store):
+    """The stack's configuration has no times: the version's own age and its use tell when the old one may go."""
+    world, _ = world_with(store, INBOUND)
+    store.changed = lambda key_id: None
+    assert rotation(world, fresh(), overlap=timedelta(hours=1)).run() is False
+    world.last_use = datetime.now(UTC) - timedelta(hours=1)
+    assert rotation(world, fresh(), overlap=timedelta(hours=1)).run() is True
 
 
 def test_a_gateway_that_does_not_accept_the_new_key_stops_it_and_takes_nothing_away(store):
