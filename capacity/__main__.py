@@ -15,7 +15,11 @@ from capacity.service import Listen, serve
 from capacity.simulate.cli import lint, score, simulate
 from rules.floor import RENEWAL_LIMIT_SECONDS
 
-app = typer.Typer(help="Capacity: metrics for the HPA, floors, warm pods; and their dry run.", no_args_is_help=True)
+app = typer.Typer(
+    help="Capacity: metrics for the HPA, floors, warm pods; and their dry run.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 app.command()(simulate)
 app.command()(lint)
 app.command()(score)

@@ -13,6 +13,7 @@ from local.cluster import addons, lifecycle
 from local.cluster.layout import layout
 from local.cluster.processes import Supervisor
 from local.cluster.status import Status, status
+from local.completion import completion
 from local.errors import LocalError
 from local.progress import Progress
 from local.tools.catalogue import CLUSTER, DEFAULT
@@ -20,9 +21,13 @@ from settings.errors import SettingsError
 from settings.paths import local_kubeconfig, state_dir
 
 app = typer.Typer(
-    help="The tool chain and the local Kubernetes cluster.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="The tool chain and the local Kubernetes cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 stack_commands.register(app)
+app.command()(completion)
 _out = Console(highlight=False, soft_wrap=True)
 
 

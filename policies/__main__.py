@@ -15,7 +15,7 @@ from policies.scan import failed, scan
 from settings.errors import SettingsError
 from settings.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 StackOption = Annotated[str | None, typer.Option("--stack", help="Judge as this stack: reads Pulumi.<stack>.yaml.")]

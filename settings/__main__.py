@@ -13,7 +13,7 @@ from settings.reference import reference
 from settings.schema import stack_file_schema
 from settings.settings import Settings
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from smoke.commands.prove import compare, promote, run
 from smoke.commands.pulse import pulse
 from smoke.preflight.cli import preflight
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (preflight, run, compare, promote, pulse, doctor, drill, channel):
     app.command()(command)
 app.command("runbooks")(print_runbooks)

@@ -15,7 +15,9 @@ from capacity.weights.errors import FetchError
 from capacity.weights.fetch import ensure
 from capacity.weights.source import Source
 
-app = typer.Typer(help="Weights on this node.", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Weights on this node.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 @app.callback()

@@ -1,17 +1,14 @@
 """What the pages name exists: commands and their options, make targets, files, tests, links, requirement ids."""
 
-import importlib
 import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
+from local.completion import command_of
 from settings.reference import anchor
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +42,7 @@ def fault_of(module: str, arguments: list[str]) -> str | None:
         return f"python -m {module}: no such module"
     if not (ROOT / module.replace(".", "/")).is_dir():
         return None  # another project's, such as pytest
-    command, words = entry(module), list(arguments)
+    command, words = command_of(module), list(arguments)
     while (commands := getattr(command, "commands", None)) and words and not words[0].startswith("-"):
         command = commands.get(words.pop(0).rstrip("."))
         if command is None:
@@ -55,13 +52,6 @@ def fault_of(module: str, arguments: list[str]) -> str | None:
     known = {"--help"} | {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     unknown = [word for word in words if word.startswith("--") and word not in known]
     return f"python -m {module} {' '.join(arguments)}: no option {', '.join(unknown)}" if unknown else None
-
-
-@cache
-def entry(module: str) -> Any:
-    """The command line of a module; where `__main__` runs at import, its sibling `cli` has it."""
-    name = "cli" if importlib.util.find_spec(f"{module}.cli") else "__main__"
-    return typer.main.get_command(importlib.import_module(f"{module}.{name}").app)
 
 
 def make_targets() -> set[str]:
