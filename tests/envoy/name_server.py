@@ -11,14 +11,16 @@ _A, _IN, _TTL = 1, 1, 5
 _HEADER: Final = struct.Struct("!HHHHHH")
 _RECORD: Final = struct.Struct("!HHHIH4s")
 _SAME_NAME: Final = 0xC00C
-_ANSWERED: Final = 0x8580
+_ANSWERED, _FAILED = 0x8580, 0x8582
 
 
 class NameServer:
-    """Answers every name with `addresses` (IPv4), and with nothing where something else is asked for."""
+    """Answers every name with `addresses` (IPv4), with nothing where something else is asked for, and while `failing` with SERVFAIL."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
         self.addresses = list(addresses)
+        self.failing = False
+        self.failures = 0
         self._server = socketserver.UDPServer(("127.0.0.1", 0), self._handler())
 
     @property
@@ -36,9 +38,11 @@ class NameServer:
     def _answer(self, query: bytes) -> bytes:
         end = query.index(b"\0", _HEADER.size) + 5
         asked = struct.unpack("!H", query[end - 4 : end - 2])[0]
-        addresses = list(self.addresses) if asked == _A else []
+        addresses = list(self.addresses) if asked == _A and not self.failing else []
+        self.failures += self.failing
         records = [_RECORD.pack(_SAME_NAME, _A, _IN, _TTL, 4, socket.inet_aton(one)) for one in addresses]
-        header = _HEADER.pack(int.from_bytes(query[:2], "big"), _ANSWERED, 1, len(records), 0, 0)
+        flags = _FAILED if self.failing else _ANSWERED
+        header = _HEADER.pack(int.from_bytes(query[:2], "big"), flags, 1, len(records), 0, 0)
         return header + query[_HEADER.size : end] + b"".join(records)
 
     def _handler(self) -> type[socketserver.BaseRequestHandler]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ from tests.envoy.load import Load
 from tests.envoy.name_server import NameServer
 from tests.envoy.stacks import ASK, CHAT, stack
 from tests.envoy.upstream import Upstream
-from tests.envoy.waiting import wait_for
+from tests.envoy.waiting import wait_for as wait_until
+
+
+wait_for = partial(wait_until, seconds=20)
+"""Busy cores make a name's round of a quarter of a second a long one."""
 
 
 @dataclass
@@ -85,6 +90,16 @@ def test_when_all_names_change_at_once_no_request_is_lost(routers):
         this.names.addresses = [address(3), address(4)]
         wait_for(lambda: all(router.seen for router in new))
         wait_for(lambda: all(_idle(router) for router in old))
+    assert not load.failures
+
+
+def test_a_name_server_that_fails_takes_no_router_away(routers):
+    this, _ = routers
+    with Load(this.ask, this.gateway.client) as load:
+        this.names.failing = True
+        wait_for(lambda: this.names.failures > 3)
+        before = load.done
+        wait_for(lambda: load.done > before + 20)
     assert not load.failures
 
 
