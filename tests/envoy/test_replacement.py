@@ -19,7 +19,6 @@ from tests.envoy.stacks import ASK, CHAT, stack
 from tests.envoy.upstream import Upstream
 from tests.envoy.waiting import wait_for as wait_until
 
-
 wait_for = partial(wait_until, seconds=20)
 """Busy cores make a name's round of a quarter of a second a long one."""
 
