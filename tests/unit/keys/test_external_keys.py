@@ -1,19 +1,21 @@
 """With external-secrets no key enters the program's resources; the operator is told where to find it."""
 
 import base64
+import re
 import secrets
 
 import pulumi
 import pytest
 
 from components.api_keys import ApiKeys, ApiKeysArgs
-from components.external_keys import ExternalStore
+from components.external_keys import EVERY_MINUTE, ONCE, ExternalStore, external_secret
 from components.key_source import KeyVersion
 from rules import labels, names
 from rules.envoy_keys import FILE, client_keys
 from rules.fingerprint import fingerprint
 from settings.errors import SettingsError
 from settings.key_values import Stage
+from settings.key_values.secrets_manager import LABELS
 from settings.settings import Settings
 from tests.unit.pulumi_engine import Registered, deploy, plain
 from tests.unit.test_settings import dev
@@ -81,6 +83,44 @@ def test_the_channel_key_follows_the_current_label(declared):
         {"secretKey": "channel", "remoteRef": {"key": "moonstack/dev/channel", "version": "AWSCURRENT"}}
     ]
     assert (spec["refreshInterval"], spec["target"]["immutable"]) == ("1m", False)
+
+
+def test_an_external_secret_is_exactly_what_the_operator_is_to_be_told():
+    """Every field is of `ExternalSecret` v1 (external-secrets.io, CRD of August 2026, checked with unknown fields refused)."""
+    store = ExternalStore(name="aws", kind="ClusterSecretStore", environment="prod", prefix="llm/")
+    shown = {"labels": {"moonstack.dev/key-id": "app"}, "annotations": {"moonstack.dev/owner": "shop"}}
+    metadata = {"name": "key-app-0a1b2c3d", "namespace": "llm", **shown}
+    made = external_secret(store, metadata, {"value": ("app", "previous")}, refresh=ONCE)
+    assert made == {
+        "apiVersion": "external-secrets.io/v1",
+        "kind": "ExternalSecret",
+        "metadata": metadata | {"annotations": {**shown["annotations"], "pulumi.com/waitFor": "condition=Ready"}},
+        "spec": {
+            "refreshInterval": "0",
+            "secretStoreRef": {"name": "aws", "kind": "ClusterSecretStore"},
+            "target": {
+                "name": "key-app-0a1b2c3d",
+                "immutable": True,
+                "template": {"type": "Opaque", "metadata": shown, "mergePolicy": "Merge"},
+            },
+            "data": [{"secretKey": "value", "remoteRef": {"key": "llm/prod/app", "version": LABELS["previous"]}}],
+        },
+    }
+    assert metadata["annotations"] == {"moonstack.dev/owner": "shop"}, "the Secret's own annotations stay as they are"
+
+
+@pytest.mark.parametrize("refresh", [ONCE, EVERY_MINUTE])
+def test_names_that_the_operator_would_refuse_never_reach_it(refresh):
+    """The operator's patterns for a Secret's file and for names; ids are DNS labels, so they always fit."""
+    store = ExternalStore.of(stack())
+    assert store is not None
+    metadata = {"name": names.key_version("a" * 63, "0" * 32), "labels": {}}
+    made = external_secret(store, metadata, {"a-0": ("a-0", "current")}, refresh=refresh)
+    (entry,) = made["spec"]["data"]
+    assert re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", entry["secretKey"])
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", made["spec"]["target"]["name"])
+    assert len(made["spec"]["target"]["name"]) <= 253
+    assert entry["remoteRef"] == {"key": "moonstack/dev/a-0", "version": "AWSCURRENT"}
 
 
 def test_the_ready_secret_is_waited_for(declared):
