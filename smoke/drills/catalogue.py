@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from rules import names
 from settings.paths import state_dir
+from settings.settings import Settings
 from smoke.cluster import ready
 from smoke.drills.drill import Drill, Ground
 from smoke.errors import PermanentError
@@ -25,9 +26,19 @@ KILL_STEP_SECONDS: Final = 0.7
 HARMLESS: Final = ("PodDisruptionBudget", "NetworkPolicy")
 
 
+def roles(ground: Ground) -> tuple[str, ...]:
+    """The roles of the model's engines: prefill and decode, or one for both."""
+    return tuple(next(one for one in ground.live.settings.models if one.name == ground.model).roles())
+
+
+def first_role(ground: Ground) -> str:
+    """The role that a request comes to first."""
+    return roles(ground)[0]
+
+
 async def scale_down(ground: Ground) -> None:
     """One engine fewer, and back."""
-    deployment = await ground.hands.engines(ground.model, names.PREFILL)
+    deployment = await ground.hands.engines(ground.model, first_role(ground))
     replicas = deployment["spec"]["replicas"]
     if replicas < 2:
         raise PermanentError(
@@ -38,13 +49,13 @@ async def scale_down(ground: Ground) -> None:
 
 
 async def roll_decode(ground: Ground) -> None:
-    """Every decode engine is replaced."""
-    await ground.hands.restart(await ground.hands.engines(ground.model, names.DECODE))
+    """Every engine that writes answers is replaced."""
+    await ground.hands.restart(await ground.hands.engines(ground.model, roles(ground)[-1]))
 
 
 async def roll_prefill(ground: Ground) -> None:
-    """Every prefill engine is replaced."""
-    await ground.hands.restart(await ground.hands.engines(ground.model, names.PREFILL))
+    """Every engine that computes prompts is replaced."""
+    await ground.hands.restart(await ground.hands.engines(ground.model, first_role(ground)))
 
 
 async def restart_router(ground: Ground) -> None:
@@ -74,15 +85,15 @@ async def kill_master(ground: Ground) -> None:
 
 
 async def kill_engine(ground: Ground) -> None:
-    """A prefill engine crashes in the middle of its work."""
-    deployment = await ground.hands.engines(ground.model, names.PREFILL)
+    """An engine that computes prompts crashes in the middle of its work."""
+    deployment = await ground.hands.engines(ground.model, first_role(ground))
     pods = [pod for pod in await ground.hands.pods_of(deployment) if ready(pod)]
     await ground.hands.crash(pods[0])
 
 
 async def drain_engines(ground: Ground) -> None:
     """All engines of the model are evicted one after the other, as when their node is drained."""
-    for role in (names.PREFILL, names.DECODE):
+    for role in roles(ground):
         deployment = await ground.hands.engines(ground.model, role)
         await ground.hands.evict(await ground.hands.pods_of(deployment))
 
@@ -160,6 +171,15 @@ async def _run(*command: str) -> str:
     return output.decode()
 
 
+def _store(settings: Settings) -> str | None:
+    return None if settings.kv_store.enabled else "kvStore is off: there is no master"
+
+
+def _metrics(settings: Settings) -> str | None:
+    scaling = settings.autoscaling
+    return None if scaling.engines.enabled or scaling.gateway.enabled else "autoscaling is off: nobody reads metrics"
+
+
 _DRAIN: Final = "preStop and terminationGracePeriodSeconds from longestRequestSeconds, --shutdown-timeout, kv_load_failure_policy recompute"
 
 CATALOGUE: Final = (
@@ -172,13 +192,13 @@ CATALOGUE: Final = (
           carried_by="the gateway's drain script in preStop, its grace period, maxUnavailable 0"),
     Drill(name="rotate-key", what="the key in use is rotated", act=rotate_key,
           carried_by="both values accepted during the overlap, keys read from a mounted directory without a restart"),
-    Drill(name="kill-master", what="the Mooncake master is killed", act=kill_master,
+    Drill(name="kill-master", what="the Mooncake master is killed", act=kill_master, needs=_store,
           carried_by="kv_load_failure_policy recompute: the store is a cache"),
     Drill(name="kill-engine", what="a prefill engine crashes", act=kill_engine, broken_allowed=True,
           carried_by="the gateway's retries before the first byte, kv_load_failure_policy recompute"),
     Drill(name="drain-engines", what="engines are evicted as in a node drain", act=drain_engines,
           carried_by=f"{_DRAIN}, PodDisruptionBudget of each role"),
-    Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage,
+    Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage, needs=_metrics,
           carried_by="the HPA holds its replicas without metrics; floors by minReplicas"),
     Drill(name="restart-api-server", what="the API server is killed and started again", act=restart_api_server, local_only=True,
           carried_by="the data path needs no API server: routers and gateway go on with what they know"),

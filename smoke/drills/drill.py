@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from settings.settings import Settings
 from smoke.drills.hands import Hands
 from smoke.load import Sample
 from smoke.probe import LiveStack
@@ -32,6 +33,8 @@ class Drill:
     broken_allowed: bool = False
     """Streams that had begun on the killed pod may break: nobody can repeat half an answer."""
     local_only: bool = False
+    needs: Callable[[Settings], str | None] = lambda _: None
+    """Why a stack has nothing to take away, None where it has."""
 
 
 class DrillResult(BaseModel):

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rules import labels
+from settings.kv_store import KvStoreSettings
 from smoke.channel.plan import Fault
 from smoke.cluster import Reply
-from smoke.drills.catalogue import CATALOGUE, replaceable
+from smoke.drills.catalogue import CATALOGUE, replaceable, roles
 from smoke.drills.drill import Drill, Ground, judge
 from smoke.drills.hands import Hands
 from smoke.drills.run import run_drill
@@ -212,3 +213,21 @@ def test_only_objects_that_carry_no_request_are_replaced_while_up_is_killed():
     resources = [{"urn": kind, "type": f"kubernetes:{kind}"} for kind in kinds]
     stack = {"urn": "urn:pulumi:dev::moonstack", "type": "pulumi:pulumi:Stack"}
     assert replaceable({"deployment": {"resources": [stack, *resources]}}) == list(kinds[:2])
+
+
+@pytest.mark.parametrize("name", ["kill-master", "metrics-outage"])
+async def test_what_a_stack_does_not_have_is_not_taken_away(live: LiveStack, name: str):
+    drill = next(drill for drill in CATALOGUE if drill.name == name)
+    bare = dev_settings(drills=QUICK).model_copy(update={"kv_store": KvStoreSettings(enabled=False)})
+    result = await run_drill(drill, Ground(live=replace(live, settings=bare), hands=None, model=MODEL))  # type: ignore[arg-type]
+    assert result.verdict == "skip"
+    assert "is off" in (result.cause or "")
+
+
+def test_an_aggregated_model_is_drilled_at_its_only_role(live: LiveStack):
+    settings = dev_settings(drills=QUICK)
+    (model,) = settings.models
+    aggregated = model.model_copy(update={"shape": "aggregated", "serve": model.decode})
+    alone = replace(live, settings=settings.model_copy(update={"models": (aggregated,)}))
+    assert roles(Ground(live=live, hands=None, model=MODEL)) == ("prefill", "decode")  # type: ignore[arg-type]
+    assert roles(Ground(live=alone, hands=None, model=MODEL)) == ("serve",)  # type: ignore[arg-type]
