@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from components.engine_launch import engine_launch
-from components.kv_store import KvStoreArgs, store_digest
+from components.kv_store import KvStoreArgs, store_digest, store_environment
 from components.pods.engine import EngineBuild, EnginePod, engine_spec
 from components.pods.placement import near_its_group, spread_over_hosts
 from components.weights import pod_weights
@@ -77,6 +77,7 @@ def _plan(
         memory_limit=placement.memory_limit or placement.memory,
         weights=weights,
         store=store.name,
+        store_environment=store_environment(store, settings.cluster.namespace),
         load_seconds=load_seconds(model, chip),
         node_selector=pool.node_selector(),
         tolerations=tuple(taint.toleration() for taint in pool.tolerations),

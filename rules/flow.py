@@ -51,8 +51,8 @@ class Shape:
     """Port of Kthena's router, None without a model on Kthena."""
     weights_port: int | None = None
     """Port of the object store or hub that pods load weights from, None if none does."""
-    etcd: bool = False
-    """The store's masters elect a leader in etcd."""
+    etcd_ports: tuple[int, ...] = ()
+    """Ports of the etcd where the store's masters elect a leader and engines look it up; empty without election."""
 
 
 def flows(shape: Shape) -> tuple[Flow, ...]:
@@ -89,8 +89,9 @@ def _optional(shape: Shape) -> Iterator[Flow]:
         yield Flow(KTHENA_ROUTER, ENGINE, (ports.ENGINE,))
     if shape.weights_port:
         yield Flow(ENGINE, WEIGHTS, (shape.weights_port,))
-    if shape.etcd:
-        yield Flow(KV_STORE, ETCD, (2379,))
+    if shape.etcd_ports:
+        yield Flow(KV_STORE, ETCD, shape.etcd_ports)
+        yield Flow(ENGINE, ETCD, shape.etcd_ports)
 
 
 def _metrics() -> Iterator[Flow]:

@@ -2,9 +2,24 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from settings.base import Group, Quantity
+from settings.base import Group, HostPort, Quantity
+
+
+class StoreElection(Group):
+    """Several masters a store, one of which leads: the others take over when it is gone (measured: 11 s)."""
+
+    etcd: tuple[HostPort, ...]
+    """Your etcd, where they elect and clients look the leader up, as host:port; plain HTTP, as the master has no flags for credentials."""
+    masters: int = Field(default=2, ge=2, le=5)
+    """Masters of each store."""
+
+    @model_validator(mode="after")
+    def _some_etcd(self) -> "StoreElection":
+        if not self.etcd:
+            raise ValueError("etcd is empty; name at least one host:port, or remove ha")
+        return self
 
 
 class KvStoreSettings(Group):
@@ -22,5 +37,7 @@ class KvStoreSettings(Group):
     """RDMA device names, empty for TCP and Ascend."""
     client_ttl_seconds: int = Field(default=10, ge=1)
     """After this silence the master forgets a client's segments."""
+    ha: StoreElection | None = None
+    """Several masters instead of one; without it a lost master is a new, empty one after a few seconds."""
     lease_ttl_ms: int = Field(default=10_000, ge=1000)
     """How long an object that is being read can't be evicted."""

@@ -37,7 +37,7 @@ class NetworkSettings(Group):
     weights: tuple[Cidr, ...] = ()
     """Object store or hub; empty: everywhere but private ranges."""
     etcd: tuple[Cidr, ...] = ()
-    """An etcd outside of the cluster that the store may reach."""
+    """Addresses of the etcd of `kvStore.ha`: masters and engines may reach them."""
     monitoring_namespace: DnsLabel = "monitoring"
     """Prometheus scrapes from here."""
     kthena_namespace: DnsLabel = "kthena-system"

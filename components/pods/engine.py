@@ -41,6 +41,8 @@ class EnginePod:
     weights: PodWeights
     store: str
     """The Mooncake master, and the ConfigMap of its clients."""
+    store_environment: Mapping[str, str]
+    """What clients of the store must know beside that ConfigMap."""
     load_seconds: int
     node_selector: Mapping[str, str]
     tolerations: tuple[dict[str, Any], ...] = ()
@@ -107,7 +109,7 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
         "imagePullPolicy": pod.image_pull_policy,
         "command": list(pod.build.command),
         "args": arguments(pod.launch),
-        "env": environment(pod.launch, {**pod.chip.environment, **pod.build.environment}, pod.chip.pod_ip_variables),
+        "env": environment(pod.launch, _environment(pod), pod.chip.pod_ip_variables),
         "ports": [{"name": "http", "containerPort": ports.ENGINE, "protocol": "TCP"}],
         "resources": {
             "requests": {"cpu": pod.cpu, "memory": pod.memory, **chips},
@@ -119,6 +121,11 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
         "securityContext": container_security(pod.chip.capabilities),
         "volumeMounts": _mounts(pod),
     }
+
+
+def _environment(pod: EnginePod) -> dict[str, str]:
+    store = pod.store_environment if pod.launch.transfer.uses_store else {}
+    return {**pod.chip.environment, **store, **pod.build.environment}
 
 
 def _probe(period: int, failures: int) -> dict[str, Any]:

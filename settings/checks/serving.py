@@ -103,6 +103,15 @@ def store_suits_its_chips(settings: "Settings") -> list[Problem]:
     ]
 
 
+def the_etcd_can_be_reached(settings: "Settings") -> list[Problem]:
+    """Behind the network boundary masters and engines reach the etcd of their election only where it is named."""
+    ha, network = settings.kv_store.ha, settings.network
+    if ha is None or not settings.kv_store.enabled or not network.enabled or network.etcd:
+        return []
+    limit = f"kvStore.ha elects its masters in {', '.join(ha.etcd)}, and the boundary lets nobody reach it"
+    return [Problem("network.etcd", None, limit, "give its addresses, such as 10.0.0.0/24")]
+
+
 def flags_are_free(settings: "Settings") -> list[Problem]:
     """No extra engine argument contradicts the settings."""
     return [
@@ -120,4 +129,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     memory_holds_the_segments,
     flags_are_free,
     store_suits_its_chips,
+    the_etcd_can_be_reached,
 )

@@ -100,6 +100,8 @@ CHANGES: dict[str, Any] = {
     "kvStore.protocol": "rdma",
     "kvStore.device": "mlx5_0",
     "kvStore.clientTtlSeconds": 77,
+    "kvStore.ha.etcd": ["other.example:2379"],
+    "kvStore.ha.masters": 3,
     "kvStore.leaseTtlMs": 77_000,
     "kthena.release": "1.0",
     "kthena.scheduler": "default-scheduler",
@@ -152,6 +154,8 @@ def base() -> dict[str, Any]:
         "cache": {"limit": "80Gi"},
     }
     values["autoscaling"]["engines"] = {"enabled": True, "minReplicas": 1, "maxReplicas": 1}
+    values["kvStore"]["ha"] = {"etcd": ["etcd.example:2379"]}
+    values["network"] = values.get("network", {}) | {"etcd": ["203.0.113.0/24"]}
     values["channel"] = {"enabled": True, "key": "pays"}
     values["keys"] = {"keys": [{"id": "pays", "purpose": "fallback", "owner": "gateway"}]}
     return values
