@@ -134,13 +134,20 @@ async def kill_deployment(ground: Ground) -> None:
             stderr=asyncio.subprocess.DEVNULL,
         )
         await asyncio.sleep(FIRST_KILL_SECONDS + kill * KILL_STEP_SECONDS)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_session(process.pid)
         await process.wait()
     await _run(*up)
     await _run(*up, "--expect-no-changes")
     if (after := await _objects(ground)) != before:
         raise PermanentError(f"objects differ after the kills: {sorted(before ^ after)}", f"pulumi refresh -s {stack}")
+
+
+def kill_session(leader: int) -> None:
+    """Kill every process of a session; Pulumi's plugins lead groups of their own and would outlive it."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[3]) == leader:
+                os.kill(int(stat.parent.name), signal.SIGKILL)
 
 
 def replaceable(state: dict[str, Any]) -> list[str]:

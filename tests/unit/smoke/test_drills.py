@@ -1,7 +1,11 @@
 """Drills count what was lost, outlast the end, and wait for the cluster to be whole."""
 
 import asyncio
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +14,7 @@ from rules import labels
 from settings.kv_store import KvStoreSettings
 from smoke.channel.plan import Fault
 from smoke.cluster import Reply
-from smoke.drills.catalogue import CATALOGUE, replaceable, roles
+from smoke.drills.catalogue import CATALOGUE, kill_session, replaceable, roles
 from smoke.drills.drill import Drill, Ground, judge
 from smoke.drills.hands import Hands
 from smoke.drills.run import run_drill
@@ -231,3 +235,20 @@ def test_an_aggregated_model_is_drilled_at_its_only_role(live: LiveStack):
     alone = replace(live, settings=settings.model_copy(update={"models": (aggregated,)}))
     assert roles(Ground(live=live, hands=None, model=MODEL)) == ("prefill", "decode")  # type: ignore[arg-type]
     assert roles(Ground(live=alone, hands=None, model=MODEL)) == ("serve",)  # type: ignore[arg-type]
+
+
+def test_a_killed_session_leaves_no_group_of_its_own_behind():
+    script = "import os, subprocess, time; print(subprocess.Popen(['sleep', '60'], process_group=0).pid, flush=True); time.sleep(60)"
+    leader = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert leader.stdout is not None
+    child = int(leader.stdout.readline())
+    kill_session(leader.pid)
+    leader.wait(10)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}/stat").exists() and _state(child) != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
