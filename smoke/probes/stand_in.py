@@ -1,9 +1,14 @@
 """Which model of the channel stands in for a model of the cluster, and what an answer says of who gave it."""
 
+from typing import Final
+
 from settings.channel import ChannelModel
 from settings.settings import Settings
 from smoke.answers import Answer
 from smoke.client import SERVED_BY
+
+CHANNEL: Final = "channel/"
+"""How `x-moonstack-served-by` begins where the channel has answered; a model's name there follows."""
 
 
 def stand_in(settings: Settings, model: str) -> ChannelModel | None:
@@ -16,7 +21,7 @@ def stand_in(settings: Settings, model: str) -> ChannelModel | None:
 
 def at_channel(entry: ChannelModel) -> str:
     """What the header `x-moonstack-served-by` says when the channel's own model has answered."""
-    return f"channel/{entry.model_name}"
+    return f"{CHANNEL}{entry.model_name}"
 
 
 def served_by(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from settings.capacity_plan import costs
 from settings.settings import Settings
 from smoke.answers import Usage
 from smoke.load import Sample
-from smoke.probes.stand_in import at_channel
+from smoke.probes.stand_in import CHANNEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +38,18 @@ def chip_spend(costs_per_hour: Mapping[str, float], seconds: float) -> float:
 
 def channel_spend(settings: Settings, samples: Sequence[Sample]) -> tuple[float, int]:
     """Yuan at the channel by `channelModels.models[].pricePerMillion*`, and the tokens of models without a price."""
-    priced = {at_channel(entry): entry for entry in settings.channel_models.models}
+    prices = {
+        f"{CHANNEL}{price.model}": price for price in settings.channel_models.prices if price.prompt or price.answer
+    }
     yuan, unpriced = 0.0, 0
     for sample in samples:
-        if not sample.served_by.startswith("channel/"):
+        if not sample.served_by.startswith(CHANNEL):
             continue
-        entry, used = priced.get(sample.served_by), usage_of(settings, sample)
-        if entry is None or not (entry.price_per_million_input or entry.price_per_million_output):
+        used = usage_of(settings, sample)
+        if price := prices.get(sample.served_by):
+            yuan += (used.prompt_tokens * price.prompt + used.completion_tokens * price.answer) / 1e6
+        else:
             unpriced += used.prompt_tokens + used.completion_tokens
-            continue
-        yuan += used.prompt_tokens * entry.price_per_million_input / 1e6
-        yuan += used.completion_tokens * entry.price_per_million_output / 1e6
     return yuan, unpriced
 
 
