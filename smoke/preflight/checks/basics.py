@@ -116,6 +116,16 @@ def policies_are_enforced(settings: Settings, inventory: Inventory) -> list[Find
     return [finding("networkPolicies", severity, "cluster", cause, fix)]
 
 
+def checksums_are_real(settings: Settings, inventory: Inventory) -> list[Finding]:
+    """The stack file's placeholder checksums of weights have been replaced: with one, no pod ever passes its fetcher."""
+    fix = "give the SHA-256 of the prefix's file SHA256SUMS (`sha256sum SHA256SUMS`)"
+    return [
+        finding("checksums", "error", f"models[{index}].weights.checksums", "is a placeholder of zeros", fix)
+        for index, model in enumerate(settings.models)
+        if model.weights.checksums == "0" * 64
+    ]
+
+
 def images_are_real(settings: Settings, inventory: Inventory) -> list[Finding]:
     """The stack file's placeholder digests have been replaced."""
     images = settings.cluster.images
@@ -134,4 +144,5 @@ CHECKS = (
     quotas_hold_the_chips,
     policies_are_enforced,
     images_are_real,
+    checksums_are_real,
 )

@@ -181,3 +181,17 @@ def test_another_metrics_adapter_is_an_error_where_ours_would_be():
     engines = scaled.autoscaling.engines.model_copy(update={"enabled": True})
     scaled = scaled.model_copy(update={"autoscaling": scaled.autoscaling.model_copy(update={"engines": engines})})
     assert found(inventory, scaled) == [("customMetrics", "apiservice/v1beta1.custom.metrics.k8s.io")]
+
+
+def test_a_placeholder_checksum_of_weights_is_an_error_before_a_pod_waits_for_it():
+    def of(checksums: str) -> list[tuple[str, str]]:
+        values = stack()
+        values["nodePools"] = values["nodePools"][:2]
+        values["nodePools"][0]["count"], values["nodePools"][1]["count"] = 2, 1
+        values["gateway"] = {"tls": {"source": "secret", "secretName": "gateway-tls"}}
+        weights = {"source": "s3", "location": "s3://bucket/big", "checksums": checksums}
+        values["models"][0]["weights"] |= weights
+        return found(complete(), Settings.from_mapping(values))
+
+    assert of("0" * 64) == [("checksums", "models[0].weights.checksums")]
+    assert of("a" * 64) == []
