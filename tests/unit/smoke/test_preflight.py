@@ -195,3 +195,12 @@ def test_a_placeholder_checksum_of_weights_is_an_error_before_a_pod_waits_for_it
 
     assert of("0" * 64) == [("checksums", "models[0].weights.checksums")]
     assert of("a" * 64) == []
+
+
+def test_a_stack_for_kthena_0_4_is_refused_before_a_cluster_of_1_0_would():
+    """1.0 refuses exactly the binding (its definitions, test_kthena_objects.py); preflight names it while nothing is applied."""
+    kinds = complete().kinds
+    served = {**kinds, kthena.WORKLOAD: frozenset(kthena.KINDS["1.0"]) & kinds[kthena.WORKLOAD]}
+    errors = [each for each in judge(settings(), replace(complete(), kinds=served)) if each.severity == "error"]
+    assert [(each.id, each.object) for each in errors] == [("kthena", "AutoscalingPolicyBinding")]
+    assert "0.4" in errors[0].cause
