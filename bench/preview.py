@@ -98,8 +98,8 @@ def judge(empty: Cost, prod: Cost, grown: list[Cost]) -> dict[str, bool]:
     if large.resources >= 1900:
         verdicts[f"{large.resources} resources within {LARGE_SECONDS:g} s"] = large.seconds <= LARGE_SECONDS
         verdicts[f"{large.resources} resources within {LARGE_MEBIBYTES} MiB"] = large.mebibytes <= LARGE_MEBIBYTES
-    if len(grown) > 2:
-        first, last = _slope(*grown[:2]), _slope(*grown[-2:])
+    if len(grown) > 1:
+        first, last = (_each(cost, empty) for cost in (grown[0], large))
         verdicts[f"linear: {first * 1000:.0f}, then {last * 1000:.0f} ms CPU a resource"] = (
             last <= LINEAR_WITHIN * first
         )
@@ -143,8 +143,8 @@ def _run(name: str, here: Workspace) -> Cost:
     )
 
 
-def _slope(one: Cost, other: Cost) -> float:
-    return (other.cpu_seconds - one.cpu_seconds) / max(1, other.resources - one.resources)
+def _each(cost: Cost, empty: Cost) -> float:
+    return (cost.cpu_seconds - empty.cpu_seconds) / cost.resources
 
 
 def _show(costs: list[Cost], verdicts: Mapping[str, bool]) -> None:

@@ -45,7 +45,7 @@ def test_the_limits_of_a_preview_are_judged_on_its_figures():
     empty, prod = cost("empty", 1, 1.0, 1.0), cost("prod", 100, 5.1, 4.0)
     straight = [cost("g", 500, 9, 5.0), cost("g", 1000, 14, 10.0), cost("g", 2000, 25, 20.0)]
     assert all(judge(empty, prod, straight).values())
-    slow, bent = cost("prod", 100, 5.2, 4.0), cost("g", 2000, 46, 26.0)
+    slow, bent = cost("prod", 100, 5.2, 4.0), cost("g", 2000, 46, 32.0)
     verdicts = judge(empty, slow, [*straight[:2], bent])
     assert [kept for kept in verdicts.values()] == [False, False, True, False]
 
