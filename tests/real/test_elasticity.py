@@ -1,5 +1,8 @@
 """The loop on a real control plane: metric → HPA → pods, burst → warm pod → answer; and what happens when parts die."""
 
+import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +14,8 @@ from bench.loop import routed
 from bench.simulated.elastic_stack import API_SERVICE, HPA_PATH, NAMESPACE, SERVE, WARM, Elastic, deployed, until
 from local.cluster.control_plane import HPA_SYNC_SECONDS
 from rules.metrics import served
+from settings.paths import state_dir
+from tests.real.conftest import local
 
 CAPACITY = {"app.kubernetes.io/name": "capacity-controller"}
 
@@ -107,6 +112,21 @@ def test_a_hanging_engine_and_a_lying_one_move_nothing(elastic: Elastic):
     time.sleep(2 * HPA_SYNC_SECONDS)
     assert (elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]) == before
     assert not routed(elastic)
+
+
+def test_an_api_server_that_is_killed_and_comes_back_moves_nothing(elastic: Elastic):
+    before = elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]
+    record = json.loads((state_dir() / "processes" / "kube-apiserver.json").read_text())
+    os.kill(record["pid"], signal.SIGKILL)
+    local("up")
+    until(lambda: len(elastic.values()) == 2, 60, "metrics of both engines again")
+    time.sleep(2 * HPA_SYNC_SECONDS)
+    assert (elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]) == before
+    assert not routed(elastic)
+    warm = elastic.engines(WARM)[0]
+    for pod in elastic.engines(SERVE):
+        elastic.simulate(pod, waiting=30, running=12)
+    until(lambda: elastic.answered_by() == warm, 60, "controller and router go on")
 
 
 def test_the_controllers_rights_end_at_its_own_labels(elastic: Elastic):

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from bench.changed_dev import Groups, changed_dev, deploy
+from bench.small_model import more_chips
 from local.cluster.admin import client
 from rules import labels, names, ports
 from tests.real.conftest import DevStack
@@ -81,8 +82,8 @@ def elastic(dev_stack: DevStack) -> Iterator[DevStack]:
 
 
 def _scale(config: Groups) -> None:
-    pools = [{**pool, "chipsPerNode": 40} for pool in config["moonstack:nodePools"]]
-    config |= OVERRIDES | {"moonstack:nodePools": pools}
+    more_chips(config)
+    config |= OVERRIDES
 
 
 def get(path: str, **parameters: str) -> httpx.Response:
