@@ -27,7 +27,7 @@ from smoke.load import Load, Request
 from smoke.probe import LiveStack
 
 ANSWERS = "vllm:time_to_first_token_seconds_count"
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 TOKENS = 32
 
 

@@ -54,7 +54,7 @@ def scaled(config: Groups) -> None:
         "maxReplicas": 1,
         "calmSeconds": 8,
     }
-    pulse = {"lowUsers": LOW_USERS, "highUsers": HIGH_USERS, "stageSeconds": [10, 2, 75, 45], "promptWords": 20}
+    pulse = {"lowUsers": LOW_USERS, "highUsers": HIGH_USERS, "stageSeconds": [10, 2, 50, 30], "promptWords": 20}
     config["moonstack:smoke"] = config["moonstack:smoke"] | {"pulse": pulse}
 
 
@@ -65,7 +65,7 @@ def _scaling() -> dict[str, Any]:
         "queueDepth": 2,
         "ttftWindowSeconds": 10,
         "scaleUpWindowSeconds": 0,
-        "scaleDownWindowSeconds": 15,
+        "scaleDownWindowSeconds": 60,
         "scaleDownPeriodSeconds": 5,
         "roles": {
             names.PREFILL: {"minReplicas": 2, "maxReplicas": 2},
