@@ -126,7 +126,7 @@ def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
         "--prometheus-host", "0.0.0.0",
         "--prometheus-port", str(ports.ROUTER_METRICS),
         "--health-check-interval-secs", str(timing.READINESS_PERIOD_SECONDS),
-        "--health-failure-threshold", "1",
+        "--health-failure-threshold", str(timing.READINESS_FAILURES),
         "--health-success-threshold", "1",
         "--request-timeout-secs", str(model.longest_request_seconds),
     ]  # fmt: skip

@@ -11,6 +11,8 @@ GRACE_MARGIN_SECONDS: Final = 12
 PROBE_PERIOD_SECONDS: Final = 2
 READINESS_PERIOD_SECONDS: Final = 1
 """An engine whose core died answers 500 at once for about 3 s and looks idle, so routers prefer it: it must be unready sooner."""
+READINESS_FAILURES: Final = 2
+"""A busy engine may answer one check late (5 s, seen on two saturated cores), and with one engine a role that would stop the model."""
 STARTUP_FLOOR_SECONDS: Final = 600
 """Parallel starts on a small machine took up to 300 s; volcano-sh/kthena recreates a whole group when a probe gives up early."""
 STARTUP_SAFETY: Final = 3

@@ -116,7 +116,7 @@ def engine_container(pod: EnginePod) -> dict[str, Any]:
             "limits": {"memory": pod.memory_limit, **chips},
         },
         "startupProbe": _probe(timing.PROBE_PERIOD_SECONDS, timing.startup_failure_threshold(pod.load_seconds)),
-        "readinessProbe": _probe(timing.READINESS_PERIOD_SECONDS, 1),
+        "readinessProbe": _probe(timing.READINESS_PERIOD_SECONDS, timing.READINESS_FAILURES),
         "lifecycle": {"preStop": {"sleep": {"seconds": timing.PRESTOP_SECONDS}}},
         "securityContext": container_security(pod.chip.capabilities),
         "volumeMounts": _mounts(pod),

@@ -103,7 +103,9 @@ def test_a_router_stays_until_its_name_is_forgotten_and_the_longest_stream_throu
     assert dev.models[0].longest_request_seconds + 30 + 5 < stays < pod["terminationGracePeriodSeconds"]
 
 
-def test_a_router_leaves_a_failing_engine_out_within_a_second(dev: Settings):
+def test_a_router_leaves_a_failing_engine_out_in_time_but_forgives_one_late_answer(dev: Settings):
     args = router_arguments(dev.models[0], "here")
     flags = dict(pairwise(args))
-    assert flags["--health-check-interval-secs"] == flags["--health-failure-threshold"] == "1"
+    period, failures = int(flags["--health-check-interval-secs"]), int(flags["--health-failure-threshold"])
+    assert failures > 1, "one late answer of a busy engine must not stop a model"
+    assert period * failures < 3, "an engine whose core died refuses for about 3 s before it is gone"
