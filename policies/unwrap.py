@@ -1,11 +1,8 @@
-"""Every text in an object, also those wrapped in base64, JSON, TOML, YAML, URL escapes or gzip."""
+"""Every text in an object, also those wrapped in base64, hexadecimal, archives, JSON, TOML, YAML or URL escapes."""
 
-import base64
-import binascii
 import json
 import re
 import tomllib
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,14 +11,17 @@ from urllib.parse import unquote
 import yaml
 
 from policies.unknown import is_unknown
+from policies.unpack import LIMIT, from_base64, from_hexadecimal, readable
 
 DEPTH: Final = 6
 """Wrappings seen through; the deepest we write ourselves is base64 of JSON in an annotation: 2."""
-LIMIT: Final = 4 * 2**20
-"""Characters of one text that are unwrapped; a Kubernetes object has at most 1.5 MiB (etcd's limit)."""
-
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_BASE64_LINES: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/_-]+={0,2}")
+_HEXADECIMAL: Final = re.compile(r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}){16,}(?![0-9a-fA-F])")
+_NESTED: Final = re.compile(r"""[{\[]\s*["{\[]""")
+_CARRIERS: Final = frozenset({"value", "default", "content", "inline_string", "inline_bytes", "string", "text"})
+"""Fields that say nothing of what they hold: the field around them does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,26 @@ def texts(value: Any, path: str = "", field: str = "", wrapped: tuple[str, ...] 
         if len(wrapped) < DEPTH and len(value) <= LIMIT:
             yield from _inside(value, path, field, wrapped)
     elif isinstance(value, bytes):
-        yield from texts(value.decode("latin-1"), path, field, wrapped)
+        for text in readable(value):
+            yield from texts(text, path, field, wrapped)
     elif isinstance(value, Mapping):
-        name = value.get("name") if "value" in value else None
         for key, item in value.items():
-            inner = name if key == "value" and isinstance(name, str) else str(key)
             yield Text(_join(path, key), "", str(key), wrapped)
-            yield from texts(item, _join(path, key), inner, wrapped)
+            yield from texts(item, _join(path, key), _field(value, key, field), wrapped)
     elif isinstance(value, Sequence):
+        before: Any = None
         for index, item in enumerate(value):
-            yield from texts(item, f"{path}[{index}]", field, wrapped)
+            flag = before.lstrip("-") if isinstance(before, str) and before.startswith("-") else field
+            yield from texts(item, f"{path}[{index}]", flag, wrapped)
+            before = item
+
+
+def _field(around: Mapping[Any, Any], key: Any, outer: str) -> str:
+    """What names a value: its field; for one named `value`, its neighbour `name` or `key`; else the field around."""
+    if key == "value":
+        beside = around.get("name") if isinstance(around.get("name"), str) else around.get("key")
+        return beside if isinstance(beside, str) else outer
+    return outer if key in _CARRIERS else str(key)
 
 
 def _inside(text: str, path: str, field: str, wrapped: tuple[str, ...]) -> Iterator[Text]:
@@ -67,9 +77,12 @@ def _inside(text: str, path: str, field: str, wrapped: tuple[str, ...]) -> Itera
 
 def _readings(text: str) -> Iterator[tuple[str, Any]]:
     stripped = text.strip()
-    if stripped[:1] in ("{", "[", '"') and (value := _json(stripped)) is not None:
+    whole = _json(stripped) if stripped[:1] in ("{", "[", '"') else None
+    if whole is not None:
+        yield "JSON", whole
+    elif (start := _NESTED.search(stripped)) and (value := _json_from(stripped, start.start())) is not None:
         yield "JSON", value
-    elif "\n" in stripped:
+    if whole is None and "\n" in stripped:
         if "=" in text and (value := _toml(text)) is not None:
             yield "TOML", value
         elif ":" in text:
@@ -77,23 +90,11 @@ def _readings(text: str) -> Iterator[tuple[str, Any]]:
     if "%" in text and (plain := unquote(text)) != text:
         yield "URL escapes", plain
     for match in _BASE64.finditer(text):
-        if (decoded := decode(match[0])) is not None:
-            yield "base64", decoded
-
-
-def decode(word: str) -> str | None:
-    """The printable text that a base64 word holds (gzip seen through), or None."""
-    body = word.rstrip("=").translate(str.maketrans("-_", "+/"))
-    if len(body) % 4 == 1:
-        return None
-    try:
-        data = base64.b64decode(body + "=" * (-len(body) % 4), validate=True)
-        if data[:2] == b"\x1f\x8b":
-            data = zlib.decompressobj(31).decompress(data, LIMIT)
-        text = data.decode()
-    except (binascii.Error, UnicodeDecodeError, zlib.error):
-        return None
-    return text if text and all(character.isprintable() or character in "\t\r\n" for character in text) else None
+        yield from (("base64", inner) for inner in from_base64(match[0]))
+    for match in _BASE64_LINES.finditer(text):
+        yield from (("base64", inner) for inner in from_base64(re.sub(r"\s", "", match[0])))
+    for match in _HEXADECIMAL.finditer(text):
+        yield from (("hexadecimal", inner) for inner in from_hexadecimal(match[0]))
 
 
 def _json(text: str) -> Any:
@@ -102,6 +103,14 @@ def _json(text: str) -> Any:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, (dict, list, str)) and value != text else None
+
+
+def _json_from(text: str, start: int) -> Any:
+    """JSON in the middle of a text, such as the value of a flag."""
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _toml(text: str) -> Any:

@@ -1,15 +1,20 @@
 """Text that looks like a key: the formats of known providers, tokens, private keys, and random text in fields named like keys."""
 
+import base64
+import binascii
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from rules.key_names import may_name_a_key, names_a_key
 from rules.key_value import is_placeholder
 
-_START: Final = r"(?<![A-Za-z0-9_])"
+_START: Final = r"(?:(?<![A-Za-z0-9_])|(?<=\\[bfnrt]))"
+"""Not in the middle of a word; a written escape such as \\n is no word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class KeyText:
 
 
 _FORMATS: Final[tuple[tuple[str, str], ...]] = (
-    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\\[rn]|\s)*(?=[A-Za-z0-9+/]|\Z)"),
     ("a provider key (sk-…)", _START + r"sk-[A-Za-z0-9_-]{16,}"),
     ("an AWS access key id", _START + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"),
     ("a GitHub token", _START + r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
@@ -37,18 +42,21 @@ _FORMATS: Final[tuple[tuple[str, str], ...]] = (
     ("a Vault token", _START + r"hv[sb]\.[A-Za-z0-9_-]{24,}"),
     ("a JSON Web Token", _START + r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     ("a bearer token", r"(?i:bearer)\s+(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{20,}={0,2}"),
-    ("a URL with a password", r"[a-z][a-z0-9+.-]{1,20}://[^/\s:@'\"]*:[^/\s:@'\"]{3,}@"),
+    ("basic credentials", r"(?i:basic)\s+(?P<basic>[A-Za-z0-9+/]{12,}={0,2})"),
+    ("a URL with a password", r"[a-z][a-z0-9+.-]{1,20}://(?P<user>[^/\s:@'\"]*)(?::(?P<password>[^/\s:@'\"]{3,}))?@"),
 )
 _ANY: Final = re.compile("|".join(f"(?P<f{number}>{pattern})" for number, (_, pattern) in enumerate(_FORMATS)))
 
-_KEY_NAME: Final = re.compile(
-    r"(?:^|[^a-z])(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|secret|token|pass(?:word|wd|phrase)"
-    r"|credentials?|authorization|x-api-key|bearer)$"
-)
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ASSIGNMENT: Final = re.compile(
-    r"""["']?(?P<name>[A-Za-z][A-Za-z0-9_.-]{2,60})["']?\s*[:=]\s*["']?(?P<value>[^\s"',;{}\[\]]{16,})"""
+    r"""(?<![A-Za-z0-9_])(?P<name>[A-Za-z][A-Za-z0-9_.-]{2,60})\\?["']?(?P<how>\s*[:=]\s*|[ \t]+)"""
+    r"""(?=\\?["']?(?P<value>[^\s"',;{}\[\]\\]{16,}))"""
 )
+"""A name and its value; the value is not consumed, as it may be the name of the next one (`set_header X-Api-Key value`)."""
+_TAIL: Final = re.compile(r"[A-Za-z0-9]{5,10}")
+"""What generators append to names: a hash of Kustomize (10), of Secrets Manager (6), of a ReplicaSet (10)."""
+_NAME_OF_WORDS: Final = re.compile(r"sk(?:-[a-z]{2,15}){2,}")
+_REFERENCE: Final = re.compile(r"(?:\$\([\w.-]+\)|\$\{[^}]*\}|\$[A-Za-z_]\w*|\{\{[^}]*\}\}|\{\w*\}|%\(\w+\)s|<[^>]*>)+")
+"""What stands for a value that comes from elsewhere: $(NAME) as the kubelet reads it, ${NAME}, {{ name }}."""
 _WORD: Final = re.compile(r"[A-Za-z]{1,20}[0-9]{0,3}|[0-9]{1,4}|v[0-9]+[a-z]+[0-9]+")
 _RANDOM: Final = re.compile(r"[A-Za-z0-9+/_=.~-]{16,}")
 _HEX: Final = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -61,16 +69,52 @@ def find(text: str) -> Iterator[KeyText]:
     """
     for match in _ANY.finditer(text):
         kind = _FORMATS[int((match.lastgroup or "f0")[1:])][0]
-        if not is_placeholder(match[0]):
+        if _PROOFS.get(kind, _is_no_stand_in)(match):
             yield KeyText(kind, match.start(), match.end())
     for match in _ASSIGNMENT.finditer(text):
-        if names_a_key(match["name"]) and looks_random(match["value"]):
+        named = may_name_a_key if match["how"].strip() else names_a_key
+        if named(match["name"]) and looks_random(match["value"]):
             yield KeyText(f"a random value named {match['name']}", match.start("value"), match.end("value"))
 
 
-def names_a_key(name: str) -> bool:
-    """Whether a field or variable of that name would hold a key: apiKey, TAOTOKEN_API_KEY, password; not secretName, tokenPath."""
-    return bool(_KEY_NAME.search(_CAMEL.sub("_", name).lower()))
+def _is_no_stand_in(match: re.Match[str]) -> bool:
+    return not is_placeholder(match[0])
+
+
+def _is_provider_key(match: re.Match[str]) -> bool:
+    return not is_placeholder(match[0]) and not _NAME_OF_WORDS.fullmatch(match[0])
+
+
+def _opens_a_url(match: re.Match[str]) -> bool:
+    """A password that is no reference; a user without one counts when it is random, as tokens stand there too."""
+    if (password := match["password"]) is None:
+        return looks_random(match["user"])
+    return not _REFERENCE.fullmatch(password) and not is_placeholder(password)
+
+
+def _are_credentials(match: re.Match[str]) -> bool:
+    try:
+        return b":" in base64.b64decode(match["basic"], validate=True)[1:-1]
+    except binascii.Error:
+        return False
+
+
+_PROOFS: Final[dict[str, Callable[[re.Match[str]], bool]]] = {
+    "a provider key (sk-…)": _is_provider_key,
+    "basic credentials": _are_credentials,
+    "a URL with a password": _opens_a_url,
+}
+"""What must hold beside the format; of all others, that it is no stand-in."""
+
+
+def readable(text: str) -> str:
+    """The text as a reader would type it: full-width letters narrow, hyphens plain, and nothing invisible in between."""
+    if text.isascii():
+        return text
+    typed = unicodedata.normalize("NFKC", text)
+    return "".join(
+        "-" if kind == "Pd" else letter for letter in typed if (kind := unicodedata.category(letter)) != "Cf"
+    )
 
 
 def looks_random(value: str) -> bool:
@@ -91,11 +135,18 @@ def looks_random(value: str) -> bool:
 
 def redact(text: str, mark: str = "[redacted]") -> str:
     """The text with everything that `find` finds replaced."""
+    if any(find(typed := readable(text))) and not any(find(text)):
+        text = typed
     for found in sorted(find(text), key=lambda one: one.start, reverse=True):
         text = text[: found.start] + mark + text[found.end :]
     return text
 
 
 def _is_words(value: str) -> bool:
-    """Names such as gateway-client-keys-2: parts of letters or short numbers, joined by hyphens, dots or slashes."""
-    return all(_WORD.fullmatch(part) for part in re.split(r"[-_./]+", value) if part)
+    """Names such as gateway-client-keys-2: parts of letters or short numbers, joined by hyphens, dots or slashes.
+
+    The last part may be what a generator appended: under 60 bits, while a key has 128.
+    """
+    *parts, last = [part for part in re.split(r"[-_./]+", value) if part]
+    words = all(_WORD.fullmatch(part) for part in parts)
+    return words and bool(_WORD.fullmatch(last) or (parts and _TAIL.fullmatch(last)))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from policies.objects import Object, PodTemplate
 from policies.rule import Facts, Finding, Rule
 from policies.unknown import is_unknown
-from rules import key_text
+from rules.key_names import names_a_key
 
 
 def by_reference(one: Object, facts: Facts) -> Iterator[Finding]:
@@ -21,7 +21,7 @@ def _variable(one: Object, path: str, variable: Any) -> Iterator[Finding]:
     name = variable.get("name")
     if is_unknown(name):
         yield Finding(one, f"{path}.name", "unknown until up", undecided=True)
-    elif key_text.names_a_key(name or ""):
+    elif names_a_key(name or ""):
         value = variable.get("value")
         if is_unknown(value):
             yield Finding(one, f"{path}.value", f"{name} gets a value that is unknown until up", undecided=True)

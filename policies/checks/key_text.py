@@ -1,44 +1,65 @@
 """No key in clear text anywhere but in the data of a Secret."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
+from policies.compose import composed
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
 from policies.unwrap import Text, texts
 from rules import key_text
+from rules.key_names import may_name_a_key
 
-_EXEMPT: Final[Mapping[str, frozenset[str]]] = {
-    "Secret": frozenset({"data", "stringData"}),
-    "SealedSecret": frozenset({"spec"}),
-    "pulumi:providers:kubernetes": frozenset({"kubeconfig"}),
-}
-"""Where a key may stand: a Secret's data, what is sealed by encryption, and the provider's own credentials (secret in the state)."""
-_NOT_OURS: Final = frozenset({"status"})
+_SECRET: Final = frozenset({"data", "stringData"})
+_PROVIDER: Final = "pulumi:providers:kubernetes"
 
 
 def no_key_text(one: Object, facts: Facts) -> Iterator[Finding]:
     """Key-like text in any field, also wrapped; a finding names path and kind, never the text."""
-    exempt = _EXEMPT.get(one.kind, frozenset()) | _NOT_OURS
     unknown: list[str] = []
     seen: set[str] = set()
-    for text in texts({key: value for key, value in one.body.items() if key not in exempt}):
+    for text in chain(texts(searched(one)), composed(one)):
         if text.unknown:
             unknown.append(text.path)
-        elif text.path not in seen and (kind := next(kinds(text), None)):
+        elif not _told(seen, text.path) and (kind := next(kinds(text), None)):
             seen.add(text.path)
-            yield Finding(one, text.place(), f"holds {kind}; move it to a Secret and rotate it")
+            yield Finding(one, _without_keys(text), f"holds {kind}; move it to a Secret and rotate it")
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         yield Finding(one, unknown[0] + more, "unknown until up, so not searched for keys yet", undecided=True)
 
 
+def searched(one: Object) -> Mapping[str, Any]:
+    """An object without the places where a key may stand: a Secret's data, what is sealed by encryption, and the
+    provider's own credentials (secret in the state)."""
+    if one.kind == "Secret" and one.group == "":
+        return {key: value for key, value in one.body.items() if key not in _SECRET}
+    if one.kind == _PROVIDER:
+        return {key: value for key, value in one.body.items() if key != "kubeconfig"}
+    if one.kind == "SealedSecret" and isinstance(spec := one.body.get("spec"), Mapping):
+        return {**one.body, "spec": {key: value for key, value in spec.items() if key != "encryptedData"}}
+    return one.body
+
+
 def kinds(text: Text) -> Iterator[str]:
     """What a text looks like, if it looks like a key."""
-    for found in key_text.find(text.text):
-        yield found.kind
-    if key_text.names_a_key(text.field) and key_text.looks_random(text.text):
+    typed = key_text.readable(text.text)
+    for form in dict.fromkeys((text.text, typed)):
+        for found in key_text.find(form):
+            yield found.kind
+    if may_name_a_key(text.field) and key_text.looks_random(typed):
         yield f"a random value in a field named {text.field}"
+
+
+def _told(seen: set[str], path: str) -> bool:
+    """Whether the text there was found already, or one that is a part of it."""
+    return path in seen or any(one.startswith(f"{path}[") for one in seen)
+
+
+def _without_keys(text: Text) -> str:
+    """The place, without a key that is itself the name of a field."""
+    return key_text.redact(text.place(), "…")
 
 
 def holds_key(value: Any) -> bool:
