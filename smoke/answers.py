@@ -113,6 +113,14 @@ def parse(body: bytes | str, model: type[Model], what: str) -> Model:
         ) from None
 
 
+def usage(body: bytes) -> Usage | None:
+    """The tokens that an answer reports; None where it does not, or is no answer."""
+    try:
+        return Completion.model_validate_json(body).usage
+    except ValidationError:
+        return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Streamed:
     """A streamed answer. Seconds from sending the request; `finished` only after `data: [DONE]`."""

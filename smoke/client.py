@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from smoke.answers import Answer, Completion, Streamed, parse
+from smoke.answers import Answer, Completion, Streamed, Usage, parse, usage
 from smoke.errors import TemporaryError, from_status, from_transport
 
 CHAT: Final = "/v1/chat/completions"
@@ -22,9 +22,11 @@ TIMEOUTS: Final = httpx.Timeout(30, connect=5)
 class GatewayClient:
     """Speaks to one base URL with one key, or with none or another where a probe says so."""
 
-    def __init__(self, http: httpx.AsyncClient, key: str) -> None:
+    def __init__(self, http: httpx.AsyncClient, key: str, paid: list[tuple[str, Usage | None]] | None = None) -> None:
         self._http = http
         self._key = key
+        self.paid: list[tuple[str, Usage | None]] = [] if paid is None else paid
+        """Who answered each chat, and its tokens, for the cost of a run; shared with clients of other keys."""
 
     @property
     def base_url(self) -> str:
@@ -33,7 +35,7 @@ class GatewayClient:
 
     def with_key(self, key: str) -> "GatewayClient":
         """The same connection pool with another key."""
-        return GatewayClient(self._http, key)
+        return GatewayClient(self._http, key, self.paid)
 
     def authorization(self) -> dict[str, str]:
         """The header that carries the key."""
@@ -55,6 +57,8 @@ class GatewayClient:
             response = await self._http.request(method, path, headers=sent, json=json, content=content)
         except httpx.HTTPError as error:
             raise from_transport(error, self.base_url) from None
+        if path == CHAT and response.status_code == 200:
+            self.paid.append((response.headers.get(SERVED_BY, ""), usage(response.content)))
         return Answer(
             status=response.status_code,
             headers={name.lower(): value for name, value in response.headers.items()},
@@ -104,6 +108,8 @@ class GatewayClient:
                 raise from_transport(error, self.base_url) from None
         finally:
             streamed.seconds = time.monotonic() - started
+            if streamed.status == 200:
+                self.paid.append((streamed.served_by, streamed.usage))
         return streamed
 
 

@@ -22,13 +22,21 @@ class Regression:
 
 
 def regressions(earlier: Report, now: Report) -> list[Regression]:
-    """Probes that passed and no longer do, that disappeared, or whose figure is more than a fifth worse."""
+    """Probes that passed and no longer do, that disappeared, or whose figure is more than a fifth worse; and a dearer token."""
     current = {probe.name: probe for probe in now.probes}
     found = []
     for before in earlier.probes:
         if before.verdict == "pass" and (text := _worse(before, current.get(before.name))):
             found.append(Regression(before.name, text))
-    return found
+    return [*found, *_dearer(earlier, now)]
+
+
+def _dearer(earlier: Report, now: Report) -> list[Regression]:
+    """A million tokens within the objective cost more than a fifth more."""
+    before, after = (one.cost.per_million_tokens if one.cost else None for one in (earlier, now))
+    if before is None or after is None or after <= before * (1 + TOLERANCE):
+        return []
+    return [Regression("cost", f"{before:g} → {after:g} yuan a million tokens within the objective")]
 
 
 def _worse(before: ProbeResult, after: ProbeResult | None) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from smoke.cost import RunCost
 from smoke.redact import REDACTOR
 
 ProbeClass = Literal["safe", "paid", "disruptive"]
@@ -50,6 +51,8 @@ class Report(BaseModel):
     """What ran: part → version or reference."""
     evidence: dict[str, Any] = {}
     """Measured series by probe name, for plots: figures only, no prompt, no answer, no key."""
+    cost: RunCost | None = None
+    """Yuan an hour, and a million tokens within the objective; absent from reports of earlier versions."""
 
     def to_json(self) -> str:
         """The report as JSON text, keys masked wherever one could have slipped into a message."""

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from smoke import archive, redact
 from smoke.client import GatewayClient
 from smoke.cluster import Cluster
 from smoke.content import content_digest, versions
+from smoke.cost import Paid, run_cost
 from smoke.engines import Engines
 from smoke.errors import SmokeError
 from smoke.keys import read_smoke_key
@@ -99,7 +100,9 @@ async def examine(
     started, clock = datetime.now(UTC), time.monotonic()
     probes = probes_of(live.settings, classes)
     results, evidence = await run_probes(probes, live, _deadline(live.settings, classes), listener)
-    report = _report(live.settings, live.name, results, started, time.monotonic() - clock, evidence, release)
+    report = _report(
+        live.settings, live.name, results, started, time.monotonic() - clock, evidence, release, live.gateway.paid
+    )
     if live.engines is not None and "safe" in classes:
         await _keep(live.engines.cluster, report)
     return report
@@ -113,6 +116,7 @@ def _report(
     seconds: float,
     evidence: Mapping[str, Any] | None = None,
     release: str = "",
+    paid_answers: Iterable[Paid] = (),
 ) -> Report:
     return Report(
         verdict=verdict_of(results),
@@ -126,6 +130,7 @@ def _report(
         seconds=round(seconds, 1),
         versions=versions(settings),
         evidence=dict(evidence or {}),
+        cost=run_cost(settings, evidence or {}, paid_answers),
     )
 
 

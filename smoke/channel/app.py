@@ -118,6 +118,8 @@ class Channel:
                 raise ConnectionError("a fault that was asked for")
             yield _event(body, {"content": token(body["model"], prompt, position)})
             await asyncio.sleep(self.plan.token_seconds)
+        if (body.get("stream_options") or {}).get("include_usage"):
+            yield f"data: {json.dumps({'model': body['model'], 'choices': [], 'usage': _usage(body)})}\n\n"
         if not fault or fault.kind != "no-done":
             yield "data: [DONE]\n\n"
 
@@ -136,8 +138,13 @@ def whole_answer(body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
         "object": "chat.completion",
         "model": model,
         "choices": [] if fault and fault.kind == "no-choices" else [choice],
-        "usage": {"prompt_tokens": len(prompt), "completion_tokens": count, "total_tokens": len(prompt) + count},
+        "usage": _usage(body),
     }
+
+
+def _usage(body: dict[str, Any]) -> dict[str, int]:
+    prompt, count = len(prompt_of(body)), int(body.get("max_tokens", 16))
+    return {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
 
 
 def _event(body: dict[str, Any], delta: dict[str, str]) -> str:

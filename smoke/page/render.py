@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 
 from smoke.compare import regressions
+from smoke.cost import LoadCost, RunCost
 from smoke.page.plots import Bar, bars
 from smoke.redact import REDACTOR
 from smoke.report import ProbeResult, Report
@@ -31,7 +32,7 @@ def report_page(report: Report, proves: Mapping[str, str], earlier: Report | Non
         regressions=regressions(earlier, report) if earlier else [],
         rows=[_row(probe, proves) for probe in report.probes],
         plots=_plots(report.evidence),
-        sections=[("What ran", [*about, *report.versions.items()])],
+        sections=[*_cost(report.cost), ("What ran", [*about, *report.versions.items()])],
     )
 
 
@@ -62,6 +63,37 @@ def page(
 def _template() -> Template:
     text = Path(__file__).with_name("page.html.j2").read_text()
     return Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
+
+
+def _cost(cost: RunCost | None) -> list[Section]:
+    """Yuan an hour, at the channel, and a million tokens within the objective where a load was measured."""
+    if cost is None:
+        return []
+    within = f"within {cost.ttft_objective_seconds:g} s to the first token"
+    unknown = "no good token" if cost.loads else "not measured; run with --classes disruptive"
+
+    def yuan(value: float | None) -> str:
+        return unknown if value is None else f"{value:g} yuan"
+
+    rows = [
+        (f"a million tokens {within}", yuan(cost.per_million_tokens)),
+        ("the same over answer tokens alone", yuan(cost.per_million_answer_tokens)),
+        *((f"load of {name}", _load(load)) for name, load in cost.loads.items()),
+        (
+            "chips an hour",
+            f"{cost.per_hour['declared']:g} yuan ({cost.per_hour['minimum']:g} to {cost.per_hour['maximum']:g})",
+        ),
+        ("warm pool an hour", f"{cost.per_hour['warmPool']:g} yuan"),
+        ("spent at the channel by this run", f"{cost.channel:g} yuan"),
+    ]
+    if cost.channel_tokens_without_price:
+        rows.append(("channel tokens without a price, not in it", str(cost.channel_tokens_without_price)))
+    return [("Cost", rows)]
+
+
+def _load(load: LoadCost) -> str:
+    tokens = f"{load.prompt_tokens} prompt and {load.answer_tokens} answer tokens"
+    return f"{load.good_requests} of {load.requests} requests good, {tokens} in {load.seconds:g} s, {load.yuan:g} yuan"
 
 
 def _row(probe: ProbeResult, proves: Mapping[str, str]) -> dict[str, Any]:

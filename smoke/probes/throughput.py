@@ -2,11 +2,14 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Final
 
 from settings.models import ModelSettings
 from settings.settings import Settings
+from smoke.answers import Streamed
 from smoke.client import GatewayClient
+from smoke.cost import LoadCost
 from smoke.probe import LiveStack, Outcome, Probe, failed, passed
 from smoke.probes.prefix import shares_a_cache, words_for
 from smoke.prompts import nonce, prefix
@@ -14,6 +17,7 @@ from smoke.prompts import nonce, prefix
 USERS: Final = 10
 REQUESTS: Final = 20
 CONTEXTS: Final = 4
+ANSWER_TOKENS: Final = 4
 GAIN: Final = 1.3
 """At least 30 % above (C7)."""
 
@@ -27,11 +31,12 @@ def _probe(model: ModelSettings) -> Probe:
     async def check(stack: LiveStack) -> Outcome:
         length = await words_for(stack.gateway, model.name, stack.settings.smoke.prefix_tokens)
         contexts = [prefix(length, nonce()) for _ in range(CONTEXTS)]
-        without = await _requests_a_second(stack.gateway, model.name, contexts, salted=True)
+        without, _ = await _load(stack.gateway, model.name, contexts, salted=True)
         for context in contexts:
             await stack.gateway.chat(model.name, f"{context} Question {nonce()}?", max_tokens=1)
-        reused = await _requests_a_second(stack.gateway, model.name, contexts, salted=False)
-        return judge(without, reused)
+        reused, answers = await _load(stack.gateway, model.name, contexts, salted=False)
+        outcome, cost = judge(without, reused), LoadCost.of(stack.settings, answers, REQUESTS / reused)
+        return replace(outcome, evidence={**outcome.evidence, "cost": cost.model_dump()})
 
     return Probe(
         name=f"throughput:{model.name}",
@@ -56,15 +61,23 @@ def judge(without: float, reused: float) -> Outcome:
     )
 
 
-async def _requests_a_second(gateway: GatewayClient, model: str, contexts: list[str], *, salted: bool) -> float:
-    """A salt of its own makes every request's blocks unknown, on the same engines with the same work."""
+async def _load(
+    gateway: GatewayClient, model: str, contexts: list[str], *, salted: bool
+) -> tuple[float, list[Streamed]]:
+    """Requests a second, and the answers.
+
+    A salt of its own makes every request's blocks unknown, on the same engines with the same work.
+    """
     started, queue = time.monotonic(), list(range(REQUESTS))
+    answers: list[Streamed] = []
 
     async def user() -> None:
         while queue:
             context = contexts[queue.pop() % len(contexts)]
             options = {"cache_salt": nonce()} if salted else {}
-            await gateway.chat(model, f"{context} Question {nonce()}?", max_tokens=4, **options)
+            answers.append(
+                await gateway.stream(model, f"{context} Question {nonce()}?", max_tokens=ANSWER_TOKENS, **options)
+            )
 
     await asyncio.gather(*(user() for _ in range(USERS)))
-    return REQUESTS / (time.monotonic() - started)
+    return REQUESTS / (time.monotonic() - started), answers

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from settings.settings import Settings
+from smoke.cost import cost_of, usage_of
 from smoke.errors import PermanentError
 from smoke.load import Load, Request, Sample
 from smoke.page.plots import Line, lines
 from smoke.page.render import page
 from smoke.probe import LiveStack
-from smoke.pulse.cost import cost_of, usage_of
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult, Timeline
 from smoke.pulse.watch import Moment, Watch

@@ -7,6 +7,7 @@ import pytest
 
 from smoke.compare import regressions
 from smoke.content import content_digest
+from smoke.cost import RunCost
 from smoke.errors import PermanentError
 from smoke.promote import judge
 from smoke.report import Report
@@ -28,6 +29,18 @@ def report(started: datetime = NOW, verdict: str = "pass", **probes: Any) -> Rep
             "probes": [{"name": name, "class": "safe", **values} for name, values in probes.items()],
         }
     )
+
+
+def dear(yuan: float | None) -> Report:
+    cost = {"per_hour": {}, "ttft_objective_seconds": 2, "per_million_tokens": yuan}
+    return report().model_copy(update={"cost": RunCost.model_validate(cost)})
+
+
+def test_a_dearer_token_is_a_regression():
+    assert regressions(dear(10), dear(12)) == []
+    assert [one.probe for one in regressions(dear(10), dear(12.1))] == ["cost"]
+    assert regressions(dear(None), dear(12)) == regressions(dear(10), dear(None)) == []
+    assert regressions(report(), dear(12)) == []
 
 
 def ratio(value: float, verdict: str = "pass") -> dict[str, Any]:

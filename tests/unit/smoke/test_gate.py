@@ -151,6 +151,7 @@ class Gateways:
         self.served = served
         self.chats = chats or [200]
         self.asked = 0
+        self.paid: list[Any] = []
 
     def authorization(self) -> dict[str, str]:
         return {}

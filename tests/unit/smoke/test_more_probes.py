@@ -10,16 +10,20 @@ from pydantic import SecretStr
 
 from components.envoy.plan import public_models
 from rules import labels
+from settings.capacity_plan import costs
 from settings.key_values.local import LocalKeys
-from smoke.answers import Answer
+from smoke.answers import Answer, Streamed, Usage
 from smoke.channel.plan import KeyPlan
 from smoke.cluster import Reply
+from smoke.cost import LoadCost, run_cost
 from smoke.engines import Engines
+from smoke.page.render import report_page
 from smoke.probe import LiveStack
 from smoke.probes import compare, fallback, inside, paid, quota, throughput
 from smoke.probes.routing import declared_names
 from smoke.report import ProbeResult
 from smoke.runner import run_probes
+from smoke.suite import examine
 from tests.unit.smoke.fakes import MODEL, FakeStack, dev_settings, engine_pod, pod
 
 
@@ -245,6 +249,60 @@ def test_a_model_without_a_stand_in_has_no_fallback_to_prove():
 
 def test_without_a_channel_nothing_is_paid_for():
     assert paid.probes(dev_settings()) == []
+
+
+async def test_the_report_says_what_a_million_good_tokens_cost(
+    live: LiveStack, key: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("smoke.suite.PROBES", (throughput,))
+    report = await examine(replace(live, settings=with_objective(60)), ["disruptive"])
+    cost = report.cost
+    assert cost is not None and cost.per_million_tokens is not None and cost.per_million_answer_tokens is not None
+    load = cost.loads[f"throughput:{MODEL}"]
+    assert load.good_requests == load.requests == throughput.REQUESTS
+    assert load.answer_tokens == throughput.REQUESTS * throughput.ANSWER_TOKENS
+    hourly = cost.per_hour["declared"] + cost.per_hour["warmPool"]
+    assert load.yuan == pytest.approx(hourly * load.seconds / 3600, rel=0.01)
+    assert cost.per_million_answer_tokens == pytest.approx(load.yuan / load.answer_tokens * 1e6, rel=0.01)
+    assert cost.per_million_tokens < cost.per_million_answer_tokens
+    html = report_page(report, {})
+    assert f"{cost.per_million_tokens:g} yuan" in html and "20 of 20 requests good" in html
+    assert key not in report.to_json()
+
+
+def test_tokens_that_came_too_late_are_no_good_ones():
+    settings = with_cost_per_chip(36.0)
+    within = settings.autoscaling.engines.ttft_seconds
+    used = Usage(prompt_tokens=100, completion_tokens=10)
+    answers = [Streamed(status=200, first_token_seconds=within + late, usage=used) for late in (-1, 0, 0.1)]
+    load = LoadCost.of(settings, answers, 10)
+    assert (load.good_requests, load.prompt_tokens, load.answer_tokens) == (2, 200, 20)
+    assert load.yuan == pytest.approx(costs(settings)["declared"] / 360)
+    late = {"throughput:m": {"cost": LoadCost.of(settings, answers[2:], 10).model_dump()}}
+    assert run_cost(settings, late, []).per_million_tokens is None
+    assert run_cost(settings, {"shared-prefix:m": {"cold": [1]}}, []).loads == {}
+
+
+def with_objective(seconds: float) -> Any:
+    scaling = dev_settings().autoscaling
+    engines = scaling.engines.model_copy(update={"ttft_seconds": seconds})
+    return settings_with(autoscaling={"engines": engines})
+
+
+def with_cost_per_chip(yuan: float) -> Any:
+    settings = dev_settings()
+    pools = tuple(pool.model_copy(update={"cost_per_chip_hour": yuan}) for pool in settings.node_pools)
+    return settings.model_copy(update={"node_pools": pools})
+
+
+async def test_what_the_probes_asked_of_the_channel_is_in_the_reports_cost(live: LiveStack, stack: FakeStack):
+    settings = with_twin(price_per_million_input=0.0, price_per_million_output=1e6)
+    stack.own = {MODEL: f"channel/{settings.channel_models.models[0].model_name}"}
+    report = await examine(replace(live, settings=settings), ["paid"])
+    assert report.cost is not None
+    answered = sum(usage.completion_tokens for who, usage in live.gateway.paid if who.startswith("channel/") and usage)
+    assert report.cost.channel == answered > 0
+    assert report.cost.per_million_tokens is None
 
 
 async def test_reuse_is_measured_against_the_same_work_without_it(stack: FakeStack, live: LiveStack):

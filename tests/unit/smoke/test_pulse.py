@@ -15,9 +15,9 @@ from smoke.channel.app import Channel
 from smoke.channel.plan import ChannelPlan, Fault, KeyPlan
 from smoke.channel.serve import serve
 from smoke.client import GatewayClient
+from smoke.cost import Cost, Paid, channel_spend, chip_spend, usage_of
 from smoke.load import Load, Request, Sample
 from smoke.probe import LiveStack
-from smoke.pulse.cost import Cost, channel_spend, chip_spend
 from smoke.pulse.judge import Stages, Targets, criteria, times
 from smoke.pulse.result import PulseResult
 from smoke.pulse.run import pulse, pulse_page, timeline_of
@@ -176,8 +176,9 @@ def test_the_channel_is_paid_for_what_it_answered_by_the_declared_prices():
     settings = settings.model_copy(update={"channel_models": models})
     used = Usage(prompt_tokens=1000, completion_tokens=500)
 
-    def served(who: str, outcome: Literal["ok", "lost", "broken"] = "ok", usage: Usage | None = used) -> Sample:
-        return Sample(0, 1, outcome, 200, 0.1, served_by=who, usage=usage)
+    def served(who: str, outcome: Literal["ok", "lost", "broken"] = "ok", usage: Usage | None = used) -> Paid:
+        sample = Sample(0, 1, outcome, 200, 0.1, served_by=who, usage=usage)
+        return sample.served_by, usage_of(settings, sample)
 
     first, second = (f"channel/{entry.model_name}" for entry in entries[:2])
     assert channel_spend(settings, [served(f"cluster/{MODEL}"), served("")]) == (0, 0)
