@@ -83,8 +83,8 @@ class PodTemplate:
     annotations: Mapping[str, Any]
 
     def containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Path and body of each container, init containers first."""
-        for kind in ("initContainers", "containers"):
+        """Path and body of each container, init containers first and those of a debugging session last."""
+        for kind in ("initContainers", "containers", "ephemeralContainers"):
             for index, container in enumerate(self.spec.get(kind) or ()):
                 yield f"{self.path}.{kind}[{index}]", container
 

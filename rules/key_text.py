@@ -107,6 +107,11 @@ _PROOFS: Final[dict[str, Callable[[re.Match[str]], bool]]] = {
 """What must hold beside the format; of all others, that it is no stand-in."""
 
 
+def is_reference(value: str) -> bool:
+    """Whether a value is nothing but references, perhaps after `Bearer` or `Basic`."""
+    return bool(_REFERENCE.fullmatch(re.sub(r"^(?i:bearer|basic)\s+", "", value)))
+
+
 def readable(text: str) -> str:
     """The text as a reader would type it: full-width letters narrow, hyphens plain, and nothing invisible in between."""
     if text.isascii():

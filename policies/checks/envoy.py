@@ -1,5 +1,6 @@
 """The gateway's Envoy configuration: bounded waits and retries, and the external key where it belongs."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,7 +12,11 @@ from policies.unknown import is_unknown
 
 RETRY_LIMIT: Final = 9
 """Ten attempts in total, the largest that moonstack:channel.retry.maxAttempts takes."""
+_A_TRY: Final = ("per_try_idle_timeout", "per_try_timeout")
+_ENDLESS: Final = re.compile(r"0*(?:\.0*)?s")
+"""Zero switches a timeout of Envoy's off."""
 _INJECTOR: Final = "envoy.extensions.filters.http.credential_injector.v3.CredentialInjector"
+_ASSIGNED: Final = re.compile(r"^--[a-z-]+=")
 _LISTENER: Final = "envoy.config.listener.v3.Listener"
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -24,15 +29,15 @@ def bounded(one: Object, facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 one, f"{path}.retry_policy.num_retries", f"more than {RETRY_LIMIT} retries multiply an outage's load"
             )
-        silent = ("idle_timeout" in route, "per_try_idle_timeout" in retries, "per_try_timeout" in retries)
-        if route.get("timeout") in (None, "0s") and not any(silent):
+        limits = (route.get("timeout"), route.get("idle_timeout"), *(retries.get(name) for name in _A_TRY))
+        if all(_ENDLESS.fullmatch(str(limit or "0s")) for limit in limits):
             yield Finding(one, path, "waits for ever; set timeout or idle_timeout")
 
 
 def external_key_outside_only(one: Object, facts: Facts) -> Iterator[Finding]:
     """The channel's key is added on the channel's internal listener alone: elsewhere it could reach an engine (envoyproxy/envoy#29318)."""
     for file, document in _documents(one):
-        yield from _injectors(one, document, f"data[{file}]", inside=False)
+        yield from _injectors(one, document, file, inside=False)
 
 
 def _injectors(one: Object, value: Any, path: str, *, inside: bool) -> Iterator[Finding]:
@@ -52,7 +57,7 @@ def _injectors(one: Object, value: Any, path: str, *, inside: bool) -> Iterator[
 
 def _mappings(one: Object, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for file, document in _documents(one):
-        yield from _named(document, name, f"data[{file}]")
+        yield from _named(document, name, file)
 
 
 def _named(value: Any, name: str, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -67,12 +72,17 @@ def _named(value: Any, name: str, path: str) -> Iterator[tuple[str, Mapping[str,
 
 
 def _documents(one: Object) -> Iterator[tuple[str, Any]]:
-    """Files of a ConfigMap that are Envoy's: they name its types."""
+    """What is Envoy's, as it names Envoy's types: files of a ConfigMap, and configuration given as an argument."""
     data = one.body.get("data") if one.kind == "ConfigMap" else None
-    for file, text in (data or {}).items():
+    given = [(f"data[{file}]", text) for file, text in (data or {}).items()]
+    for pod in one.pods:
+        for path, container in pod.containers():
+            for field in ("command", "args"):
+                given += [(f"{path}.{field}[{at}]", text) for at, text in enumerate(container.get(field) or ())]
+    for place, text in given:
         if not is_unknown(text) and "type.googleapis.com/envoy." in text:
             try:
-                yield file, yaml.load(text, Loader=_LOADER)
+                yield place, yaml.load(_ASSIGNED.sub("", text), Loader=_LOADER)
             except yaml.YAMLError:
                 continue
 

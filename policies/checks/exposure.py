@@ -8,7 +8,7 @@ from policies.rule import Facts, Finding, Rule
 from policies.unknown import text
 from rules import names
 
-COMPONENT: Final = "app.kubernetes.io/component"
+_SELECTS: Final = ("moonstack.dev/part", "app.kubernetes.io/name", "app")
 _OPEN: Final = ("NodePort", "LoadBalancer")
 
 
@@ -56,9 +56,9 @@ def exposed_with_tls(one: Object, facts: Facts) -> Iterator[Finding]:
 
 
 def _is_gateway(one: Object) -> bool:
+    """By the pods that it selects: a label of its own says nothing of where it leads."""
     selector = (one.body.get("spec") or {}).get("selector") or {}
-    found = [text(value) for value in selector.values()]
-    return text(one.labels.get(COMPONENT)) == names.GATEWAY or names.GATEWAY in found
+    return names.GATEWAY in [text(selector.get(label)) for label in _SELECTS]
 
 
 def _ingress_backends(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from policies.checks.key_delivery import secret_volumes
-from policies.objects import Object, PodTemplate
+from policies.checks.secret_readers import declares_secret, secret_name, secrets_of
+from policies.objects import Object
 from policies.rule import Facts, Finding, Rule, guarded
 from policies.unknown import text
 from rules import labels
 
 APP: Final = "app.kubernetes.io/name"
 _READ: Final = frozenset({"get", "list", "watch", "*"})
+_DOORS: Final = frozenset({"pods/exec", "pods/attach", "pods/ephemeralcontainers", "serviceaccounts/token"})
+Holder = tuple[str, str]
+"""A namespace, and who has a right there: a service account's name, or `User x` and `Group x`."""
 
 
 def only_the_consumer_mounts(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
@@ -21,39 +24,39 @@ def only_the_consumer_mounts(objects: Sequence[Object], facts: Facts) -> Iterato
 
 
 def only_the_consumer_may_read(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
-    """A Role that reads Secrets names each of them, and is bound to their consumer's account."""
+    """A Role that reads Secrets names each of them, and is bound to their consumer's account.
+
+    Who may enter a pod, or take an account's token, reads whatever they read: nobody of ours needs it.
+    """
     consumers = _consumers(objects)
-    accounts = {(binding.namespace, role): subjects for binding in objects for role, subjects in _bindings(binding)}
+    holders: dict[tuple[str, str, str], list[Holder]] = {}
+    for one in objects:
+        if one.kind in ("RoleBinding", "ClusterRoleBinding"):
+            yield from guarded(_bind(one, holders), one)
     for one in objects:
         if one.kind in ("Role", "ClusterRole"):
-            yield from guarded(_rights(one, consumers, accounts), one)
+            yield from guarded(_rights(one, consumers, holders), one)
 
 
 def no_default_token(one: Object, facts: Facts) -> Iterator[Finding]:
     """The token of the default service account is not mounted: nothing of ours needs it, and an intruder could use it."""
     for pod in one.pods:
         account = text(pod.spec.get("serviceAccountName")) or "default"
-        if account == "default" and pod.spec.get("automountServiceAccountToken") is not False:
+        if account != "default":
+            continue
+        if pod.spec.get("automountServiceAccountToken") is not False:
             place = f"{pod.path}.automountServiceAccountToken"
             yield Finding(one, place, "set it to false, or name a service account of its own")
-
-
-def secrets_of(pod: PodTemplate) -> Iterator[tuple[str, str]]:
-    """Path and name of every Secret that a pod gets, by volume, env or envFrom."""
-    for volume, secrets in secret_volumes(pod).items():
-        yield from ((f"{pod.path}.volumes[{volume}]", secret) for secret in secrets)
-    for path, container in pod.containers():
-        for index, variable in enumerate(container.get("env") or ()):
-            if reference := (variable.get("valueFrom") or {}).get("secretKeyRef"):
-                yield f"{path}.env[{index}]", text(reference.get("name"))
-        for index, source in enumerate(container.get("envFrom") or ()):
-            if reference := source.get("secretRef"):
-                yield f"{path}.envFrom[{index}]", text(reference.get("name"))
+        volumes: Sequence[Mapping[str, Any]] = pod.spec.get("volumes") or ()
+        for index, volume in enumerate(volumes):
+            sources: Sequence[Mapping[str, Any]] = (volume.get("projected") or {}).get("sources") or ()
+            if any("serviceAccountToken" in source for source in sources):
+                yield Finding(one, f"{pod.path}.volumes[{index}]", "projects the default account's token; name its own")
 
 
 def _consumers(objects: Sequence[Object]) -> dict[tuple[str, str], str]:
-    declared = [one for one in objects if one.kind == "Secret" and labels.CONSUMER in one.labels]
-    return {(one.namespace, one.name): text(one.labels[labels.CONSUMER]) for one in declared}
+    declared = [one for one in objects if declares_secret(one) and labels.CONSUMER in one.labels]
+    return {(one.namespace, secret_name(one)): text(one.labels[labels.CONSUMER]) for one in declared}
 
 
 def _foreign_uses(one: Object, consumers: Mapping[tuple[str, str], str]) -> Iterator[Finding]:
@@ -66,30 +69,41 @@ def _foreign_uses(one: Object, consumers: Mapping[tuple[str, str], str]) -> Iter
 
 
 def _rights(
-    role: Object, consumers: Mapping[tuple[str, str], str], accounts: Mapping[tuple[str, str], list[str]]
+    role: Object,
+    consumers: Mapping[tuple[str, str], str],
+    holders: Mapping[tuple[str, str, str], Sequence[Holder]],
 ) -> Iterator[Finding]:
     for index, rule in enumerate(role.body.get("rules") or ()):
-        if not {"secrets", "*"} & set(rule.get("resources") or ()) or not _READ & set(rule.get("verbs") or ()):
+        resources, verbs = _words(rule, "resources"), _words(rule, "verbs")
+        if (door := resources & _DOORS) and verbs & {"create", "get", "update", "patch", "*"}:
+            yield Finding(role, f"rules[{index}].resources", f"{min(door)} lets its holder read all that a pod reads")
+        if not resources & {"secrets", "*"} or not verbs & _READ:
             continue
         named: Sequence[Any] = rule.get("resourceNames") or ()
         if not named:
             yield Finding(role, f"rules[{index}].resourceNames", "reads every Secret; name those that are needed")
-        for account in accounts.get((role.namespace, role.name), []):
-            for secret in named:
-                consumer = consumers.get((role.namespace, text(secret)))
-                if consumer is not None and account != consumer:
+        for namespace, holder in holders.get((role.kind, role.namespace, role.name), ()):
+            for (where, secret), consumer in consumers.items():
+                if secret in map(text, named) and namespace in ("", where) and holder != consumer:
                     yield Finding(
-                        role, f"rules[{index}]", f"lets {account} read Secret {secret}, which is for {consumer} alone"
+                        role, f"rules[{index}]", f"lets {holder} read Secret {secret}, which is for {consumer} alone"
                     )
 
 
-def _bindings(binding: Object) -> Iterator[tuple[str, list[str]]]:
-    if binding.kind in ("RoleBinding", "ClusterRoleBinding"):
-        subjects: Sequence[Mapping[str, Any]] = binding.body.get("subjects") or ()
-        yield (
-            text(binding.body["roleRef"]["name"]),
-            [text(s.get("name")) for s in subjects if s.get("kind") == "ServiceAccount"],
-        )
+def _words(rule: Mapping[str, Any], field: str) -> set[str]:
+    values: Sequence[Any] = rule.get(field) or ()
+    return {text(value) for value in values}
+
+
+def _bind(binding: Object, holders: dict[tuple[str, str, str], list[Holder]]) -> Iterator[Finding]:
+    """A role's holders, each with the namespace where it has the rights; empty for all."""
+    role = binding.body["roleRef"]
+    kind = text(role.get("kind")) or "Role"
+    held = holders.setdefault((kind, "" if kind == "ClusterRole" else binding.namespace, text(role["name"])), [])
+    for subject in binding.body.get("subjects") or ():
+        own = text(subject.get("kind")) == "ServiceAccount"
+        held.append((binding.namespace, text(subject.get("name")) if own else f"{subject['kind']} {subject['name']}"))
+    yield from ()
 
 
 RULES: Final = (
@@ -104,7 +118,7 @@ RULES: Final = (
         id="secret-rights",
         concern="key-hygiene",
         severity="critical",
-        description="Roles that read Secrets name them, and are bound to their consumer alone.",
+        description="Roles that read Secrets name them, and are bound to their consumer alone; none enters pods or takes accounts' tokens.",
         all=only_the_consumer_may_read,
     ),
     Rule(

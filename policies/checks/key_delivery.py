@@ -1,20 +1,26 @@
 """Keys reach containers only by reference, or as files of a Secret mounted as a whole directory."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from policies.objects import Object, PodTemplate
-from policies.rule import Facts, Finding, Rule
+from policies.checks.secret_readers import secret_volumes
+from policies.objects import Object
+from policies.rule import Facts, Finding, Rule, guarded
 from policies.unknown import is_unknown
+from rules import key_text
 from rules.key_names import names_a_key
+
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_SWITCH: Final = re.compile(r"(?i:true|false|yes|no|on|off|none)")
 
 
 def by_reference(one: Object, facts: Facts) -> Iterator[Finding]:
-    """An env variable named like a key takes its value from a Secret, never from a literal or a ConfigMap."""
+    """An env variable named like a key takes its value from a Secret, never from a literal, a ConfigMap or a field."""
     for pod in one.pods:
         for path, container in pod.containers():
             for index, variable in enumerate(container.get("env") or ()):
-                yield from _variable(one, f"{path}.env[{index}]", variable)
+                yield from guarded(_variable(one, f"{path}.env[{index}]", variable), one)
 
 
 def _variable(one: Object, path: str, variable: Any) -> Iterator[Finding]:
@@ -25,10 +31,18 @@ def _variable(one: Object, path: str, variable: Any) -> Iterator[Finding]:
         value = variable.get("value")
         if is_unknown(value):
             yield Finding(one, f"{path}.value", f"{name} gets a value that is unknown until up", undecided=True)
-        elif value:
+        elif value and not _is_no_key(name, str(value)):
             yield Finding(one, f"{path}.value", f"{name} is a literal; use valueFrom.secretKeyRef")
-        elif "configMapKeyRef" in (variable.get("valueFrom") or {}):
-            yield Finding(one, f"{path}.valueFrom", f"{name} comes from a ConfigMap; use secretKeyRef")
+        origins = {*(variable.get("valueFrom") or {})} - {"secretKeyRef"}
+        if origins:
+            yield Finding(one, f"{path}.valueFrom", f"{name} comes from {min(origins)}; use secretKeyRef")
+
+
+def _is_no_key(name: str, value: str) -> bool:
+    """A switch, a count, a path, or what comes from other variables; a number may be a password."""
+    if _NUMBER.fullmatch(value):
+        return "PASS" not in name.upper()
+    return bool(_SWITCH.fullmatch(value)) or value.startswith(("/", "./")) or key_text.is_reference(value)
 
 
 def whole_directories(one: Object, facts: Facts) -> Iterator[Finding]:
@@ -40,19 +54,6 @@ def whole_directories(one: Object, facts: Facts) -> Iterator[Finding]:
                 if mount.get("name") in volumes and (mount.get("subPath") or mount.get("subPathExpr")):
                     place = f"{path}.volumeMounts[{index}].subPath"
                     yield Finding(one, place, "a Secret mounted by subPath never sees a rotation; mount the directory")
-
-
-def secret_volumes(pod: PodTemplate) -> dict[str, tuple[str, ...]]:
-    """Volume name → names of the Secrets it brings, also through a projected volume."""
-    found: dict[str, tuple[str, ...]] = {}
-    for volume in pod.spec.get("volumes") or ():
-        secrets = [volume["secret"].get("secretName")] if volume.get("secret") else []
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            if source.get("secret"):
-                secrets.append(source["secret"].get("name"))
-        if secrets:
-            found[volume["name"]] = tuple(str(name) if not is_unknown(name) else "" for name in secrets)
-    return found
 
 
 RULES: Final = (

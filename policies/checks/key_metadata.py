@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
+from policies.checks.secret_readers import declares_secret
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule, guarded
 from policies.unknown import is_unknown, text
@@ -33,7 +34,7 @@ def says_what_it_is(one: Object, facts: Facts) -> Iterator[Finding]:
 
 def expires_in_time(one: Object, facts: Facts) -> Iterator[Finding]:
     """A key that ends within 14 days is announced; one that has ended is refused."""
-    if labels.EXPIRES not in one.annotations or one.kind != "Secret":
+    if labels.EXPIRES not in one.annotations or not declares_secret(one):
         return
     path, key_id = f'metadata.annotations["{labels.EXPIRES}"]', text(one.labels.get(labels.KEY_ID)) or one.name
     try:
@@ -52,7 +53,7 @@ def environments_agree(objects: Sequence[Object], facts: Facts) -> Iterator[Find
     """The environment of Secret, namespace and stack is one (A7)."""
     namespaces = {one.name: one for one in objects if one.kind == "Namespace" and labels.ENVIRONMENT in one.labels}
     for one in objects:
-        if one.kind in ("Secret", "Namespace") and labels.ENVIRONMENT in one.labels:
+        if (one.kind == "Namespace" or declares_secret(one)) and labels.ENVIRONMENT in one.labels:
             yield from guarded(_disagreement(one, namespaces.get(one.namespace), facts), one)
 
 
@@ -68,7 +69,7 @@ def _disagreement(one: Object, namespace: Object | None, facts: Facts) -> Iterat
 
 
 def _holds_keys(one: Object) -> bool:
-    return one.kind == "Secret" and bool({labels.KEY_ID, labels.PURPOSE, labels.KEY_STAGE} & set(one.labels))
+    return declares_secret(one) and bool({labels.KEY_ID, labels.PURPOSE, labels.KEY_STAGE} & set(one.labels))
 
 
 RULES: Final = (
