@@ -2,15 +2,13 @@
 
 import logging
 import os
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from capacity.weights.cache import Cache
+from capacity.weights.ending import Ending
 from capacity.weights.errors import FetchError
 from capacity.weights.fetch import ensure
 from capacity.weights.source import Source
@@ -44,15 +42,15 @@ def hold(
 ) -> None:
     """Have the weights on this node, and keep them from eviction until this process ends."""
     ready_file.unlink(missing_ok=True)
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set() if ready_file.exists() else sys.exit(143))
+    ending = Ending()
     try:
         cache = Cache(folder, limit)
         with cache.using(entry):
             ensure(lambda: open_source(source, revision, checksums, endpoint), cache, entry, size, offline)
             cache.touch(entry)
+            ending.ready = True
             ready_file.touch()
-            ended.wait()
+            ending.wait()
     except FetchError as error:
         logging.getLogger("weights").error("%s", error)
         raise typer.Exit(1) from None

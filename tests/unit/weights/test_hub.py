@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,6 +68,16 @@ def test_a_hub_without_ranges_is_read_past_what_is_there(tmp_path: Path):
         assert (ensure(hub, Cache(tmp_path, None)) / "model.safetensors").read_bytes() == LARGE
 
 
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is killed at the end, whatever it waits for."""
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def test_a_killed_download_resumes(tmp_path: Path):
     with serving(Hub({"model.safetensors": LARGE}, pause=0.05)) as hub:
         command = [
@@ -74,16 +86,15 @@ def test_a_killed_download_resumes(tmp_path: Path):
             "--ready-file", str(tmp_path / "ready"),
         ]  # fmt: skip
         partial = tmp_path / ".partial" / "model" / "model.safetensors"
-        with subprocess.Popen(command, cwd=ROOT) as killed:
+        with running(command):
             _wait(lambda: partial.exists() and partial.stat().st_size >= 200_000)
-            killed.kill()
         kept = partial.stat().st_size
         assert 0 < kept < len(LARGE)
         hub.pause = 0
-        with subprocess.Popen(command, cwd=ROOT) as second:
+        with running(command) as second:
             _wait(lambda: (tmp_path / "ready").exists())
             second.send_signal(signal.SIGTERM)
-            assert second.wait(5) == 0
+            assert second.wait(20) == 0
         assert hub.ranges[-1] == ("model.safetensors", kept)
         assert (tmp_path / "model" / "model.safetensors").read_bytes() == LARGE
 
