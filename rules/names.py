@@ -8,6 +8,9 @@ import re
 from typing import Final
 
 SLUG_LIMIT: Final = 32
+DEPLOYMENT_LIMIT: Final = 46
+"""A pod's name is cut to 58 characters before its random five: `<deployment>-<hash of at most ten>-` must fit, or pods of
+two Deployments can't be told apart by name."""
 _SLUG: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 PREFILL: Final = "prefill"
@@ -45,18 +48,28 @@ def slug(name: str) -> str:
 
 
 def engine(model: str, role: str, pool: str) -> str:
-    """The Deployment of one role of a model on one pool."""
-    return f"{slug(model)}-{role}-{slug(pool)[:20].rstrip('-')}"
+    """The Deployment of one role of a model on one pool: shortened with a digest where its pods' names would be cut."""
+    whole = f"{slug(model)}-{role}-{slug(pool)}"
+    if len(whole) <= DEPLOYMENT_LIMIT:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:6]
+    tail = f"-{digest}-{role}-{slug(pool)[:12].rstrip('-')}"
+    return f"{slug(model)[: DEPLOYMENT_LIMIT - len(tail)].rstrip('-')}{tail}"
 
 
 def warm(model: str, role: str, pool: str) -> str:
     """The Deployment of loaded, unrouted pods beside `engine`."""
-    return f"{engine(model, role, pool)[:58].rstrip('-')}-warm"
+    return f"{engine(model, role, pool)}-warm"
 
 
 def kv_master(protocol: str, preferred: str) -> str:
     """The Mooncake master of one transport: segments of another transport can't be read, so each has a master of its own."""
     return KV_MASTER if protocol == preferred else f"{KV_MASTER}-{protocol}"
+
+
+def kv_store(protocol: str, preferred: str) -> str:
+    """The pods that hold the store's memory of one transport."""
+    return KV_STORE if protocol == preferred else f"{KV_STORE}-{protocol}"
 
 
 def priority(level: str, namespace: str) -> str:

@@ -11,11 +11,12 @@ from settings.autoscaling import EngineScaling
 from settings.scaling_rules import role_metrics, scale_down, scale_up
 from settings.settings import Settings
 
-POLLING_SECONDS = 15
-
 
 def scaled_object(plan: EnginePlan, settings: Settings, context: Context) -> Manifest:
-    """One role on one pool. While Prometheus is away replicas stay as they are (kedacore/keda#965, #7239)."""
+    """One role on one pool. While Prometheus is away replicas stay as they are (kedacore/keda#965, #7239).
+
+    No pollingInterval and no cooldownPeriod: KEDA reads them only where the minimum is 0, and warns of them elsewhere.
+    """
     engines = settings.autoscaling.engines
     low, high = engines.bounds(plan.role)
     metrics = role_metrics(settings, plan.role, plan.model.engine.max_num_seqs)
@@ -29,8 +30,6 @@ def scaled_object(plan: EnginePlan, settings: Settings, context: Context) -> Man
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": plan.name},
             "minReplicaCount": low,
             "maxReplicaCount": high,
-            "pollingInterval": POLLING_SECONDS,
-            "cooldownPeriod": engines.scale_down_window_seconds,
             "fallback": {"failureThreshold": 3, "replicas": low, "behavior": "currentReplicasIfHigher"},
             "advanced": {
                 "horizontalPodAutoscalerConfig": {
@@ -46,7 +45,8 @@ def scaled_object(plan: EnginePlan, settings: Settings, context: Context) -> Man
 def query(engines: EngineScaling, metric: str, deployment: str, namespace: str) -> tuple[str, float, str]:
     """PromQL for a served metric, the factor of its target, and how the result is compared.
 
-    The pod pattern is the Deployment's own: a `-warm` pod has one part more in its name.
+    The pod pattern is the Deployment's own: a `-warm` pod has one part more in its name. A quantile over no requests is
+    NaN, which KEDA takes for a failed trigger; idle engines answer 0 instead, and only pods without series answer nothing.
     """
     _, signals = ENGINES[engines.engine]
     pods = f'namespace="{namespace}",pod=~"{deployment}-[a-z0-9]+-[a-z0-9]{{5}}"'
@@ -56,7 +56,8 @@ def query(engines: EngineScaling, metric: str, deployment: str, namespace: str) 
         served.RUNNING: (f"sum({signals.running}{{{pods}}})", 1.0, "AverageValue"),
         served.KV_UTILIZATION: (f"avg({signals.kv_usage}{{{pods}}})", 0.01, "Value"),
         served.TTFT: (
-            f"histogram_quantile(0.95, sum by (le) (rate({signals.ttft}_bucket{{{pods}}}[{window}])))",
+            f"(histogram_quantile(0.95, sum by (le) (rate({signals.ttft}_bucket{{{pods}}}[{window}]))) >= 0)"
+            f" or 0 * sum(rate({signals.ttft}_count{{{pods}}}[{window}]))",
             1.0,
             "Value",
         ),

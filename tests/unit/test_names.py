@@ -15,6 +15,14 @@ def test_every_engine_and_warm_name_is_a_dns_label(model: str, role: str, pool: 
     for name in (names.engine(model, role, pool), names.warm(model, role, pool), names.router(model)):
         assert len(name) <= 63
         assert LABEL.fullmatch(name)
+    assert len(f"{names.engine(model, role, pool)}-{'f' * 10}-") <= 58, "the API server cuts longer names of pods"
+
+
+def test_pools_and_models_that_begin_alike_have_deployments_of_their_own():
+    pools = [f"ascend-910b-zone-east-{letter}" for letter in "ab"]
+    models = [f"deepseek-v3-production-model-{letter}" for letter in "ab"]
+    assert len({names.engine(model, "prefill", pool) for model in models for pool in pools}) == 4
+    assert names.engine("dev-wide", "prefill", "ascend") == "dev-wide-prefill-ascend"
 
 
 @given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))

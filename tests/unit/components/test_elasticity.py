@@ -129,6 +129,7 @@ def test_keda_takes_the_place_of_the_hpas_from_the_same_declaration(declared: Ca
     thresholds = {t["name"]: t["metadata"]["threshold"] for t in decode["triggers"]}
     assert thresholds == {"gpu-memory-utilization": "0.85", "inference-running-requests": "12", "tokens": "5000"}
     assert all(t["metadata"]["ignoreNullValues"] == "false" for t in decode["triggers"])
+    assert {"pollingInterval", "cooldownPeriod"} & decode.keys() == set(), "KEDA warns of them beside a minimum above 0"
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
