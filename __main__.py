@@ -11,7 +11,6 @@ import pulumi_kubernetes as kubernetes
 from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
 from components.elasticity import elasticity
-from components.engine_launch import store_protocols
 from components.envoy.files import config_digest
 from components.gateway import Gateway, GatewayArgs, local_certificate
 from components.key_agent import KeyAgent
@@ -32,6 +31,7 @@ from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
 from settings.paths import local_kubeconfig
 from settings.settings import NAMESPACE, Settings
+from settings.sharing import store_protocols
 from smoke.gate import prove
 
 
@@ -49,7 +49,7 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         KeyAgent("key-agent", keys.agent_config, context, pulumi.ResourceOptions(depends_on=[keys]))
     pools = [NodePool(pool.name, pool, context) for pool in settings.node_pools]
     stores = [
-        KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
+        KvStore(f"kv-store-{protocol}", KvStoreArgs.of(settings, protocol), context)
         for protocol in store_protocols(settings)
     ]
     priorities = Priorities("priorities", context)

@@ -2,12 +2,12 @@
 
 from components.pods.weights import PodWeights
 from rules import names
-from rules.chips import ChipProfile, Protocol, engine_chip
-from rules.connectors import joins_store, store_companion
+from rules.chips import ChipProfile, engine_chip
+from rules.connectors import store_companion
 from rules.engine import EngineLaunch
 from rules.kv_identity import KvIdentity, mount_path
 from rules.kv_transfer import KvTransfer
-from rules.kv_transport import default_kv_port, store_protocol
+from rules.kv_transport import default_kv_port
 from rules.versions import ENGINES
 from settings.models import ModelSettings, RoleSettings
 from settings.node_pools import NodePoolSettings
@@ -90,21 +90,3 @@ def engine_version(chip: ChipProfile) -> str:
     if chip.engine_image is None:
         raise ValueError(f"{chip.title} has no engine; its models go to the external channel")
     return ENGINES[chip.engine_image].vllm
-
-
-def store_protocols(settings: Settings) -> tuple[Protocol, ...]:
-    """The transports of the stack's stores: each has its own master, as its segments can't be read over another."""
-    pools = {pool.name: pool for pool in settings.node_pools}
-    preferred = settings.kv_store.protocol
-    chips = (
-        (model, engine_chip(pools[placement.pool].chip, model.engine.build))
-        for model in settings.models
-        for placements in model.roles().values()
-        for placement in placements
-    )
-    used: set[Protocol] = {
-        store_protocol(preferred, chip)
-        for model, chip in chips
-        if joins_store(model.connector, chip, settings.kv_store.enabled)
-    }
-    return tuple(sorted(used, key=lambda protocol: (protocol != preferred, protocol)))

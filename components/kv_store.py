@@ -10,11 +10,14 @@ from components.context import Context
 from components.disruption import disruption_budget
 from components.objects import Manifest, declare
 from components.pods.security import container_security, pod_security
+from components.pods.store import StorePodArgs, store_deployment
 from rules import digest, labels, names, ports
 from rules.chips import Protocol
 from rules.engine import store_config
 from rules.quantity import to_bytes
 from settings.kv_store import KvStoreSettings
+from settings.node_pools import NodePoolSettings
+from settings.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,15 @@ class KvStoreArgs:
 
     settings: KvStoreSettings
     protocol: Protocol
+    pool: NodePoolSettings | None = None
+    """The node pool of the store's pods, where the settings name one."""
+
+    @classmethod
+    def of(cls, settings: Settings, protocol: Protocol) -> "KvStoreArgs":
+        """The store of one transport of a stack."""
+        pods = settings.kv_store.store_pods
+        pool = next((pool for pool in settings.node_pools if pods and pool.name == pods.pool), None)
+        return cls(settings=settings.kv_store, protocol=protocol, pool=pool)
 
     @property
     def name(self) -> str:
@@ -38,6 +50,17 @@ class KvStoreArgs:
         """Under which name the masters elect and clients look: another store in the same etcd is another cluster."""
         return f"{namespace}-{self.name}"
 
+    def master(self, namespace: str) -> str:
+        """Where clients find the leading master."""
+        return (
+            f"etcd://{self.etcd}" if self.etcd else f"{names.cluster_local(self.name, namespace)}:{ports.KV_MASTER_RPC}"
+        )
+
+    @property
+    def device(self) -> str:
+        """Names of the RDMA devices, for RDMA alone."""
+        return self.settings.device if self.protocol == "rdma" else ""
+
     @property
     def selector(self) -> dict[str, str]:
         """The master's immutable selector."""
@@ -52,10 +75,13 @@ class KvStoreResources:
     service: pulumi.CustomResource
     master: pulumi.CustomResource
     budget: pulumi.CustomResource
+    pods: pulumi.CustomResource | None
+    """The Deployment of the store's own pods, where it has some."""
+    pods_budget: pulumi.CustomResource | None
 
 
 class KvStore(pulumi.ComponentResource):
-    """Mooncake's master, Service, PodDisruptionBudget and the engines' configuration."""
+    """Mooncake's master, Service, PodDisruptionBudgets, the engines' configuration, and pods that hold the store's memory."""
 
     resources: KvStoreResources
 
@@ -65,13 +91,27 @@ class KvStore(pulumi.ComponentResource):
         properties = {"settings": args.settings.model_dump(mode="json"), "protocol": args.protocol}
         super().__init__("moonstack:serving:KvStore", name, properties, opts)
         timeouts = pulumi.CustomTimeouts(create="5m", update="5m")
+        master = declare(deployment(args, context), self, context, custom_timeouts=timeouts)
+        pods = store_pods(args, context.namespace)
         self.resources = KvStoreResources(
             config=declare(config_map(args, context), self, context),
             service=declare(service(args, context), self, context),
-            master=declare(deployment(args, context), self, context, custom_timeouts=timeouts),
+            master=master,
             budget=declare(disruption_budget(args.name, "kv-store", args.selector, context), self, context),
+            pods=self._create_pods(pods, master, context) if pods else None,
+            pods_budget=declare(disruption_budget(pods.name, "kv-store", pods.selector, context), self, context)
+            if pods
+            else None,
         )
         self.register_outputs({"master": self.resources.master.id})
+
+    def _create_pods(
+        self, pods: StorePodArgs, master: pulumi.CustomResource, context: Context
+    ) -> pulumi.CustomResource:
+        """After the master: without one they try for 88 seconds, and end."""
+        timeouts = pulumi.CustomTimeouts(create="10m", update=f"{10 + 2 * pods.settings.replicas}m")
+        deployment = store_deployment(pods, context)
+        return declare(deployment, self, context, depends_on=[master], custom_timeouts=timeouts)
 
 
 def config_map(args: KvStoreArgs, context: Context) -> Manifest:
@@ -103,13 +143,28 @@ def service(args: KvStoreArgs, context: Context) -> Manifest:
 def engine_store_config(args: KvStoreArgs, namespace: str) -> dict[str, Any]:
     """mooncake.json as the engines of this namespace and transport read it; devices are named for RDMA alone."""
     settings = args.settings
-    service = f"{names.cluster_local(args.name, namespace)}:{ports.KV_MASTER_RPC}"
     return store_config(
-        master=f"etcd://{args.etcd}" if args.etcd else service,
-        segment_bytes=to_bytes(settings.segment),
+        master=args.master(namespace),
+        segment_bytes=to_bytes(settings.engine_segment(args.protocol)),
         buffer_bytes=to_bytes(settings.buffer),
         protocol=args.protocol,
-        device=settings.device if args.protocol == "rdma" else "",
+        device=args.device,
+    )
+
+
+def store_pods(args: KvStoreArgs, namespace: str) -> StorePodArgs | None:
+    """The pods that hold this store's memory, None where engines do."""
+    pods = args.settings.pods_of(args.protocol)
+    if pods is None:
+        return None
+    return StorePodArgs(
+        name=names.kv_store(args.protocol, args.settings.protocol),
+        settings=pods,
+        protocol=args.protocol,
+        master=args.master(namespace),
+        device=args.device,
+        environment=store_environment(args, namespace),
+        pool=args.pool,
     )
 
 

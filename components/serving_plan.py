@@ -84,6 +84,7 @@ def _plan(
         priority_class=names.priority(model.priority, settings.cluster.namespace),
         affinity=near_its_group(names.slug(model.name), pool.topology_key) if model.shape == "pd" else None,
         topology_spread=spread_over_hosts(selector),
+        rdma_resource=pool.rdma_resource,
     )
     return EnginePlan(
         name=name,

@@ -1,5 +1,7 @@
 """What is worth waking somebody for, and what a dashboard shows: queries over the metric catalogue, each linted in tests."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,8 +27,13 @@ class Panel:
     legend: str = "{{pod}}"
 
 
-def alerts(namespace: str, ttft_seconds: float, channel_share: float, stores: bool) -> list[Alert]:
-    """The alerts of one stack; those about the Mooncake store only where there is one."""
+def alerts(
+    namespace: str, ttft_seconds: float, channel_share: float, sharing: Sequence[str], store_pods: int = 0
+) -> list[Alert]:
+    """The alerts of one stack; those about the Mooncake store only where models share one.
+
+    `store_pods` is the number of pods that hold it: they are clients of its masters as engines are.
+    """
     here = f'namespace="{namespace}"'
     found = [
         Alert(
@@ -67,10 +74,12 @@ def alerts(namespace: str, ttft_seconds: float, channel_share: float, stores: bo
             summary="The external channel takes a large share of all request time: the bottleneck is outside",
         ),
     ]
-    return [*found, *(_store_alerts(here) if stores else [])]
+    return [*found, *(_store_alerts(here, sharing, store_pods) if sharing else [])]
 
 
-def _store_alerts(here: str) -> list[Alert]:
+def _store_alerts(here: str, sharing: Sequence[str], store_pods: int) -> list[Alert]:
+    models = "|".join(re.escape(model).replace("\\", "\\\\") for model in sorted(sharing))
+    engines = f'count(count by (pod) (vllm:num_requests_running{{{here},model_name=~"{models}"}}))'
     return [
         Alert(
             name="ExternalHitsZero",
@@ -82,10 +91,10 @@ def _store_alerts(here: str) -> list[Alert]:
         ),
         Alert(
             name="StoreClientsMissing",
-            query=f"max(master_active_clients{{{here}}}) < count(count by (pod) (vllm:num_requests_running{{{here}}}))",
+            query=f"sum(master_active_clients{{{here}}}) < {engines}{f' + {store_pods}' if store_pods else ''}",
             minutes=5,
             severity="warning",
-            summary="Fewer engines are connected to the KV store's master than are running",
+            summary="Fewer engines and store pods are connected to the KV store's masters than are running",
         ),
     ]
 

@@ -99,8 +99,12 @@ def environment(
 
 
 def store_config(*, master: str, segment_bytes: int, buffer_bytes: int, protocol: str, device: str) -> dict[str, Any]:
-    """mooncake.json of an engine; P2P handshake, so no metadata service and nothing stale to clean up."""
+    """mooncake.json of an engine; P2P handshake, so no metadata service and nothing stale to clean up.
+
+    An engine that lends nothing must say so: vLLM refuses a segment of 0 bytes in its default mode.
+    """
     return {
+        **({} if segment_bytes else {"mode": "standalone-store"}),
         "metadata_server": "P2PHANDSHAKE",
         "master_server_address": master,
         "global_segment_size": segment_bytes,

@@ -12,6 +12,9 @@ GATEWAY_METRICS: Final = 9102
 GATEWAY_HEALTH: Final = 9103
 KV_MASTER_RPC: Final = 50061
 KV_MASTER_METRICS: Final = 9003
+KV_STORE_RPC: Final = 50062
+KV_STORE_METRICS: Final = KV_MASTER_METRICS
+"""Of store pods: the same as the master's, so that one flow and one PodMonitor hold for both."""
 CAPACITY_API: Final = 6443
 CAPACITY_METRICS: Final = 9104
 KTHENA_ROUTER: Final = 8080

@@ -15,6 +15,8 @@ READINESS_FAILURES: Final = 2
 """A busy engine may answer one check late (5 s, seen on two saturated cores), and with one engine a role that would stop the model."""
 STARTUP_FLOOR_SECONDS: Final = 600
 """Parallel starts on a small machine took up to 300 s; volcano-sh/kthena recreates a whole group when a probe gives up early."""
+STORE_START_FAILURES: Final = 60
+"""Startup probe failures of a store pod, one every 2 s: it looks for a master for 88 s and then ends by itself (0.3.13, measured)."""
 STARTUP_SAFETY: Final = 3
 FIRST_BYTE_MARGIN_SECONDS: Final = 5
 

@@ -4,7 +4,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from settings.base import Group, HostPort, Quantity
+from rules import store_pods as pods_rules
+from rules.chips import Protocol
+from settings.base import DnsLabel, Group, HostPort, Quantity
 
 
 class StoreElection(Group):
@@ -22,13 +24,35 @@ class StoreElection(Group):
         return self
 
 
+class StorePods(Group):
+    """Pods that hold the store's memory beside the engines: what is in them outlives restarts and rollouts of engines."""
+
+    replicas: int = Field(default=2, ge=1, le=256)
+    """Pods of each store; the loss of one costs its share of the cache."""
+    segment: Quantity
+    """Memory that each pod lends to the store."""
+    memory: Quantity | None = None
+    """Memory limit of each pod; the segment and 512Mi when not given."""
+    cpu: Quantity = "1"
+    """CPU request of each pod."""
+    pool: DnsLabel | None = None
+    """The node pool whose nodes run them, with its labels and tolerations; any node when not given. They ask for no chips."""
+    engine_segments: bool = False
+    """Whether engines go on lending `kvStore.segment` as well; what lies there goes with its engine."""
+
+    @property
+    def memory_limit(self) -> str:
+        """The memory limit as given, or the segment and what the process needs."""
+        return self.memory or pods_rules.memory_limit(self.segment)
+
+
 class KvStoreSettings(Group):
-    """The Mooncake store: a master, and segments lent by engines."""
+    """The Mooncake store: a master, and segments lent by engines or by pods of their own."""
 
     enabled: bool = True
     """Whether a store is declared."""
     segment: Quantity = "1Gi"
-    """Memory that each engine lends to the store, per card."""
+    """Memory that each engine lends to the store, per card; none where `storePods` hold the store."""
     buffer: Quantity = "1Gi"
     """Transfer buffer of each engine."""
     protocol: Literal["tcp", "rdma", "ascend"] = "tcp"
@@ -39,5 +63,20 @@ class KvStoreSettings(Group):
     """After this silence the master forgets a client's segments."""
     ha: StoreElection | None = None
     """Several masters instead of one; without it a lost master is a new, empty one after a few seconds."""
+    store_pods: StorePods | None = None
+    """Memory in pods of its own, for stores over TCP and RDMA; without it engines lend all of it."""
     lease_ttl_ms: int = Field(default=10_000, ge=1000)
     """How long an object that is being read can't be evicted."""
+
+    def pods_of(self, protocol: Protocol) -> StorePods | None:
+        """The store pods of one transport; none over a transport that runs on chips alone."""
+        return self.store_pods if pods_rules.hold(protocol) else None
+
+    def engines_lend(self, protocol: Protocol) -> bool:
+        """Whether engines lend memory to the store of a transport."""
+        pods = self.pods_of(protocol)
+        return pods is None or pods.engine_segments
+
+    def engine_segment(self, protocol: Protocol) -> str:
+        """What each card of an engine lends to the store of a transport."""
+        return self.segment if self.engines_lend(protocol) else "0"

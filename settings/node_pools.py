@@ -71,6 +71,8 @@ class NodePoolSettings(Group):
     """For mode karpenter."""
     topology_key: str | None = None
     """Node label that groups nodes which are near each other; a PD group is kept within one value."""
+    rdma_resource: str | None = Field(default=None, pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")
+    """Extended resource of the nodes' RDMA device plugin, such as rdma/hca_shared_devices_a: each engine and store pod asks for one."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints of the nodes that our pods tolerate; Moonstack never writes taints."""
     cost_per_chip_hour: float | None = Field(default=None, ge=0)

@@ -51,6 +51,8 @@ class EnginePod:
     priority_class: str | None = None
     affinity: dict[str, Any] | None = None
     topology_spread: tuple[dict[str, Any], ...] = ()
+    rdma_resource: str | None = None
+    """The extended resource of the pool's RDMA devices."""
 
 
 def engine_template(pod: EnginePod, pod_labels: Mapping[str, str], store_digest: str) -> dict[str, Any]:
@@ -103,6 +105,7 @@ def engine_spec(pod: EnginePod) -> dict[str, Any]:
 def engine_container(pod: EnginePod) -> dict[str, Any]:
     """The engine container. Chip requests equal limits, as Kubernetes wants for extended resources."""
     chips = {pod.resource: str(pod.chips)} if pod.resource and pod.chips else {}
+    chips |= {pod.rdma_resource: "1"} if pod.rdma_resource else {}
     return {
         "name": "engine",
         "image": pod.build.image,

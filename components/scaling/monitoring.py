@@ -9,6 +9,7 @@ from rules import flow, ports
 from rules.alerts import Alert, Panel, alerts, panels
 from rules.channel_panels import channel_panels
 from settings.settings import Settings
+from settings.sharing import sharing_chips, store_pod_count, store_protocols
 
 NAME: Final = "moonstack"
 SCRAPED: Final = {
@@ -49,7 +50,8 @@ def stack_alerts(settings: Settings) -> list[Alert]:
         settings.cluster.namespace,
         watched.ttft_alert_seconds,
         watched.channel_share_alert,
-        stores=settings.kv_store.enabled,
+        sharing=sorted(sharing_chips(settings)),
+        store_pods=sum(store_pod_count(settings, protocol) for protocol in store_protocols(settings)),
     )
 
 

@@ -7,7 +7,6 @@ import pulumi_kubernetes as kubernetes
 
 from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
-from components.engine_launch import store_protocols
 from components.gateway import Gateway, GatewayArgs
 from components.key_source import KeyVersion
 from components.kv_store import KvStore, KvStoreArgs
@@ -19,6 +18,7 @@ from rules import names
 from rules.fingerprint import fingerprint
 from settings.errors import SettingsError
 from settings.settings import Settings
+from settings.sharing import store_protocols
 
 
 def main(config: pulumi.Config) -> str:
@@ -36,7 +36,7 @@ def main(config: pulumi.Config) -> str:
     context = replace(context, namespace_object=namespace.resources.namespace)
     keys = ApiKeys("keys", ApiKeysArgs.of(settings, (client_key(config),)), context)
     stores = [
-        KvStore(f"kv-store-{protocol}", KvStoreArgs(settings=settings.kv_store, protocol=protocol), context)
+        KvStore(f"kv-store-{protocol}", KvStoreArgs.of(settings, protocol), context)
         for protocol in store_protocols(settings)
     ]
     placed = pulumi.ResourceOptions(depends_on=[*stores, Priorities("priorities", context)])

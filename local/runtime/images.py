@@ -111,11 +111,12 @@ def _router_entries(packages: Path) -> list[Entry]:
 
 
 def _mooncake_entries(packages: Path) -> list[Entry]:
-    """The master alone: the wheel's other programs and its client libraries stay out."""
+    """The master and the store pods' process: the wheel's other programs and its client libraries stay out."""
     libraries = "mooncake_transfer_engine_non_cuda.libs"
+    programs = ("mooncake_master", "mooncake_client")
     return [
-        Entry("/usr/local/bin/mooncake_master", link="/opt/mooncake/mooncake/mooncake_master"),
-        Entry("/opt/mooncake/mooncake/mooncake_master", packages / "mooncake/mooncake_master", mode=0o755),
+        *(Entry(f"/usr/local/bin/{name}", link=f"/opt/mooncake/mooncake/{name}") for name in programs),
+        *(Entry(f"/opt/mooncake/mooncake/{name}", packages / f"mooncake/{name}", mode=0o755) for name in programs),
         *archive.tree(packages / libraries, f"/opt/mooncake/{libraries}"),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, gateway, images, keys, kthena, placement, scaling, serving, smoke
+from settings.checks import channel, gateway, images, keys, kthena, placement, scaling, serving, smoke, store
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -14,6 +14,7 @@ Check = Callable[["Settings"], list[Problem]]
 CHECKS: Final[tuple[Check, ...]] = (
     *placement.CHECKS,
     *serving.CHECKS,
+    *store.CHECKS,
     *kthena.CHECKS,
     *images.CHECKS,
     *channel.CHECKS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from rules.chips import engine_chip
 from rules.connectors import joins_store
 from rules.problem import Problem
-from settings.checks.placed import placed
+from settings.placed import placed
 
 if TYPE_CHECKING:
     from settings.settings import Settings

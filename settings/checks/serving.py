@@ -8,7 +8,7 @@ from rules.chips import engine_chip
 from rules.engine_flags import extra_args_are_free
 from rules.problem import Problem
 from rules.quantity import to_bytes
-from settings.checks.placed import placed
+from settings.placed import placed
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -71,47 +71,6 @@ def ports_are_free(settings: "Settings") -> list[Problem]:
     return problems
 
 
-def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
-    """What each engine lends to the store fits its memory, in steps that its transport takes."""
-    problems = []
-    store = settings.kv_store
-    for index, model in enumerate(settings.models):
-        for each in placed(settings, index):
-            member, memory = each.member, each.placement.memory_limit or each.placement.memory
-            chip = engine_chip(member.chip.id, model.engine.build)
-            if not connectors.joins_store(model.connector, chip, store.enabled):
-                continue
-            workers = member.chips if model.engine.build == "chip" else 1
-            problems += kv_transport.segments_fit(f"{member.path}.memory", memory, store.segment, store.buffer, workers)
-            step = kv_transport.segment_is_whole(store.segment, kv_transport.store_protocol(store.protocol, chip))
-            problems += [problem for problem in step if problem not in problems]
-    return problems
-
-
-def store_suits_its_chips(settings: "Settings") -> list[Problem]:
-    """Some engine speaks the store's preferred transport (the others take their own), and leases outlive every transfer."""
-    store = settings.kv_store
-    chips = {
-        chip.id: chip
-        for index, model in enumerate(settings.models)
-        for chip in (engine_chip(each.member.chip.id, model.engine.build) for each in placed(settings, index))
-        if connectors.joins_store(model.connector, chip, store.enabled)
-    }
-    return [
-        *kv_transport.protocol_is_spoken("kvStore.protocol", store.protocol, list(chips.values())),
-        *(each for chip in chips.values() for each in kv_transport.lease_outlives_transfers(store.lease_ttl_ms, chip)),
-    ]
-
-
-def the_etcd_can_be_reached(settings: "Settings") -> list[Problem]:
-    """Behind the network boundary masters and engines reach the etcd of their election only where it is named."""
-    ha, network = settings.kv_store.ha, settings.network
-    if ha is None or not settings.kv_store.enabled or not network.enabled or network.etcd:
-        return []
-    limit = f"kvStore.ha elects its masters in {', '.join(ha.etcd)}, and the boundary lets nobody reach it"
-    return [Problem("network.etcd", None, limit, "give its addresses, such as 10.0.0.0/24")]
-
-
 def flags_are_free(settings: "Settings") -> list[Problem]:
     """No extra engine argument contradicts the settings."""
     return [
@@ -126,8 +85,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     groups_are_sound,
     connectors_fit,
     ports_are_free,
-    memory_holds_the_segments,
     flags_are_free,
-    store_suits_its_chips,
-    the_etcd_can_be_reached,
 )

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rules import labels, names, timing
 from settings.models import ModelSettings
+from settings.sharing import sharing_models
 from smoke.cluster import ready
 from smoke.doctor.diagnosis import Diagnosis, Hit
 from smoke.doctor.facts import Facts, Object, label, name_of
@@ -36,12 +37,16 @@ def master_down(facts: Facts) -> Iterator[Hit]:
         yield Hit(f"deployment/{names.KV_MASTER}", "no pod of it is Ready")
 
 
-def engines_not_registered(facts: Facts) -> Iterator[Hit]:
-    """The master is healthy with no client at all, so clients are counted."""
-    engines = [pod for _, pods in _sharing(facts) for pod in pods]
+def clients_not_registered(facts: Facts) -> Iterator[Hit]:
+    """The master is healthy with no client at all, so clients are counted: engines of its transport, and pods that hold the store."""
+    settings = facts.settings
+    mine = sharing_models(settings, settings.kv_store.protocol)
+    engines = sum(len(pods) for model, pods in _sharing(facts) if model.name in mine)
+    held = sum(1 for pod in facts.pods if label(pod, "app.kubernetes.io/name") == names.KV_STORE and ready(pod))
     clients = facts.store.get("master_active_clients")
-    if clients is not None and clients < len(engines):
-        yield Hit(f"deployment/{names.KV_MASTER}", f"{clients:.0f} clients, {len(engines)} Ready engines")
+    if clients is not None and clients < engines + held:
+        there = f"{engines} Ready engines" + (f", {held} Ready store pods" if held else "")
+        yield Hit(f"deployment/{names.KV_MASTER}", f"{clients:.0f} clients, {there}")
 
 
 def never_a_hit(facts: Facts) -> Iterator[Hit]:
@@ -124,7 +129,7 @@ CATALOGUE: Final = (
         id="store-engines-missing", title="Engines are not registered with the store", severity="error",
         cause="fewer clients than Ready engines are known to the master; it calls itself healthy even with none",
         fix="kubectl -n NS rollout restart deployment of the engines that are missing; they try only for the first 85 s",
-        look=f"kubectl -n NS logs deploy/{names.KV_MASTER} --tail=50", source="kvcache-ai/Mooncake#2246", detect=engines_not_registered,
+        look=f"kubectl -n NS logs deploy/{names.KV_MASTER} --tail=50", source="kvcache-ai/Mooncake#2246", detect=clients_not_registered,
     ),
     Diagnosis(
         id="store-silent", title="Everything is Ready and nothing is ever found in the store", severity="warning",

@@ -5,12 +5,12 @@ from typing import Final
 
 from settings.settings import Settings
 from smoke.doctor.diagnosis import Finding
-from smoke.preflight.checks import basics, operators, pools, storage
+from smoke.preflight.checks import basics, operators, pools, storage, store
 from smoke.preflight.inventory import Inventory
 
 Check = Callable[[Settings, Inventory], list[Finding]]
 
-CHECKS: Final[tuple[Check, ...]] = (*basics.CHECKS, *pools.CHECKS, *operators.CHECKS, *storage.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (*basics.CHECKS, *pools.CHECKS, *operators.CHECKS, *storage.CHECKS, *store.CHECKS)
 
 
 def judge(settings: Settings, inventory: Inventory) -> list[Finding]:

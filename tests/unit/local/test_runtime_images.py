@@ -44,18 +44,22 @@ def test_the_gateway_holds_the_envoy_binary(tmp_path: Path) -> None:
         assert (envoy.size, envoy.mode) == (3, 0o755)
 
 
-def test_the_mooncake_image_holds_the_master_and_its_libraries_alone(tmp_path: Path) -> None:
+def test_the_mooncake_image_holds_the_master_the_store_pods_process_and_their_libraries_alone(tmp_path: Path) -> None:
     libraries = "mooncake_transfer_engine_non_cuda.libs"
-    files = {"mooncake/mooncake_master": "ELF", "mooncake/engine.so": "x", f"{libraries}/libasio.so": "x"}
+    programs = ("mooncake_master", "mooncake_client")
+    files = {"mooncake/engine.so": "x", f"{libraries}/libasio.so": "x"}
+    files |= {f"mooncake/{name}": "ELF" for name in programs}
     with _layer(tmp_path, images._mooncake_entries(_wheels(tmp_path, files))) as layer:
         held = {member.name for member in layer if not member.isdir()}
-        link = layer.getmember("usr/local/bin/mooncake_master").linkname
+        links = {layer.getmember(f"usr/local/bin/{name}").linkname.lstrip("/") for name in programs}
     assert held == {
-        "usr/local/bin/mooncake_master",
-        "opt/mooncake/mooncake/mooncake_master",
+        *(f"usr/local/bin/{name}" for name in programs),
+        *(f"opt/mooncake/mooncake/{name}" for name in programs),
         f"opt/mooncake/{libraries}/libasio.so",
     }
-    assert link.lstrip("/") in held
+    assert links <= held
+    for name in programs:
+        assert _instructions("mooncake").count(f"/opt/mooncake/mooncake/{name} ") == 2, "copied, and linked"
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from components import kv_store, pd_serving, router
-from components.engine_launch import store_protocols
 from components.kthena.autoscaling import autoscaling_objects
 from components.kthena.networking import model_route, model_server
 from components.kthena.serving import model_serving
 from components.kv_store import KvStoreArgs
 from components.node_pool import NodePool, karpenter_pool
+from components.pods.store import store_deployment
 from components.pre_pull import PrePullArgs
 from components.serving_plan import engine_plans
 from settings.boundary import network_policies
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.settings import Settings
+from settings.sharing import store_protocols
 from tests.unit.components.conftest import IMAGES
 from tests.unit.pulumi_engine import deploy
 from tests.unit.serving.stacks import REVISION, stack
@@ -42,6 +43,7 @@ CHANGES: dict[str, Any] = {
     f"{GPU}.nodeClassRef.kind": "OtherClass",
     f"{GPU}.nodeClassRef.name": "other",
     f"{GPU}.topologyKey": "example/rack",
+    f"{GPU}.rdmaResource": "rdma/other",
     f"{GPU}.tolerations.0.key": "example/other",
     f"{GPU}.tolerations.0.value": "other",
     f"{GPU}.tolerations.0.effect": "NoExecute",
@@ -102,6 +104,12 @@ CHANGES: dict[str, Any] = {
     "kvStore.clientTtlSeconds": 77,
     "kvStore.ha.etcd": ["other.example:2379"],
     "kvStore.ha.masters": 3,
+    "kvStore.storePods.replicas": 3,
+    "kvStore.storePods.segment": "3Gi",
+    "kvStore.storePods.memory": "9Gi",
+    "kvStore.storePods.cpu": "3",
+    "kvStore.storePods.pool": "npu",
+    "kvStore.storePods.engineSegments": True,
     "kvStore.leaseTtlMs": 77_000,
     "kthena.release": "1.0",
     "kthena.scheduler": "default-scheduler",
@@ -129,6 +137,7 @@ def base() -> dict[str, Any]:
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"},
         "tolerations": [{"key": "example/gpu", "value": "yes"}],
         "topologyKey": "topology.kubernetes.io/zone",
+        "rdmaResource": "rdma/shared",
     }
     big, small = values["models"]
     flat = {
@@ -155,6 +164,7 @@ def base() -> dict[str, Any]:
     }
     values["autoscaling"]["engines"] = {"enabled": True, "minReplicas": 1, "maxReplicas": 1}
     values["kvStore"]["ha"] = {"etcd": ["etcd.example:2379"]}
+    values["kvStore"]["storePods"] = {"segment": "2Gi", "pool": "gpu"}
     values["network"] = values.get("network", {}) | {"etcd": ["203.0.113.0/24"]}
     values["channel"] = {"enabled": True, "key": "pays"}
     values["keys"] = {"keys": [{"id": "pays", "purpose": "fallback", "owner": "gateway"}]}
@@ -185,8 +195,10 @@ def declared(settings: Settings) -> Iterator[Any]:
         else:
             yield router.deployment(model, CONTEXT)
     for protocol in store_protocols(settings):
-        args = KvStoreArgs(settings=settings.kv_store, protocol=protocol)
+        args = KvStoreArgs.of(settings, protocol)
         yield from (kv_store.config_map(args, CONTEXT), kv_store.deployment(args, CONTEXT))
+        if (pods := kv_store.store_pods(args, "serving")) is not None:
+            yield store_deployment(pods, CONTEXT)
     yield from (karpenter_pool(pool, CONTEXT) for pool in settings.node_pools if pool.mode == "karpenter")
     yield {name: images for name, (_, images) in PrePullArgs(engines=plans).images().items()}
     yield network_policies(settings)

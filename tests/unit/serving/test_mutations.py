@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from components.engine_launch import store_protocols
 from components.kthena.autoscaling import autoscaling_objects
 from components.kthena.networking import model_route, model_server
 from components.kthena.serving import model_serving
@@ -19,6 +18,7 @@ from components.serving_plan import engine_plans
 from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
 from settings.settings import Settings
+from settings.sharing import store_protocols
 from tests.unit.components.conftest import IMAGES
 from tests.unit.serving.test_kthena_objects import CONTEXT
 

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from components.engine_launch import store_protocols
 from components.kv_store import KvStore, KvStoreArgs
 from components.node_pool import NodePool, karpenter_pool
 from components.pods.engine import engine_spec
@@ -13,6 +12,7 @@ from components.router import router_arguments
 from components.serving_plan import EnginePlan, engine_plans, pod_security_level
 from rules.engine import arguments, environment
 from settings.settings import Settings
+from settings.sharing import store_protocols
 from tests.unit.components.conftest import IMAGES
 from tests.unit.serving.stacks import REVISION, refused, stack
 from tests.unit.serving.test_kthena_objects import CONTEXT

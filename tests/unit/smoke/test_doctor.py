@@ -247,6 +247,21 @@ def test_the_fault_is_found_with_object_cause_and_fix(fault: str):
     assert found[fault].fix
 
 
+def test_pods_that_hold_the_store_are_clients_as_engines_are():
+    held = pod("mooncake-store-0", labels={"app.kubernetes.io/name": names.KV_STORE})
+    all_there = sound(pods=(PREFILL, DECODE, MASTER, held), store={"master_active_clients": 3})
+    assert findings(CATALOGUE, all_there) == []
+    [one] = findings(CATALOGUE, replace(all_there, store={"master_active_clients": 2}))
+    assert one.id == "store-engines-missing" and "1 Ready store pods" in one.cause + one.object
+
+
+def test_engines_that_share_nothing_are_missed_by_no_store():
+    settings = dev_settings()
+    models = (settings.models[0].model_copy(update={"connector": "none"}), *settings.models[1:])
+    alone = sound(settings=settings.model_copy(update={"models": models}), store={"master_active_clients": 0})
+    assert "store-engines-missing" not in {one.id for one in findings(CATALOGUE, alone)}
+
+
 def test_errors_come_first():
     facts = replace(sound(door=Door(status=401)), blind=("nodes",), counters={"p": {EXTERNAL_QUERIES: 0}})
     severities = [one.severity for one in findings(CATALOGUE, facts)]

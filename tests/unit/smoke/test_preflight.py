@@ -204,3 +204,37 @@ def test_a_stack_for_kthena_0_4_is_refused_before_a_cluster_of_1_0_would():
     errors = [each for each in judge(settings(), replace(complete(), kinds=served)) if each.severity == "error"]
     assert [(each.id, each.object) for each in errors] == [("kthena", "AutoscalingPolicyBinding")]
     assert "0.4" in errors[0].cause
+
+
+def with_store_pods(memory: str, *others: dict[str, Any]) -> list[tuple[str, str]]:
+    """Findings with two store pods of 8.5Gi on the H100 node, which has so much memory and an RDMA device."""
+    configured = settings()
+    values = stack()
+    values["nodePools"] = [each.model_dump(mode="json", by_alias=True) for each in configured.node_pools]
+    values["nodePools"][1] |= {"rdmaResource": "rdma/shared", "memory": "128Gi"}
+    values["gateway"] = {"tls": {"source": "secret", "secretName": "gateway-tls"}}
+    values["kvStore"]["storePods"] = {"segment": "8Gi", "pool": "gpu"}
+    inventory = complete()
+    gpu = copy.deepcopy(inventory.nodes[2])
+    gpu["status"]["allocatable"] |= {"memory": memory, "rdma/shared": "8"}
+    return found(replace(inventory, nodes=(*inventory.nodes[:2], gpu), pods=others), Settings.from_mapping(values))
+
+
+def holding(memory: str, **labels: str) -> dict[str, Any]:
+    requests = {"requests": {"memory": memory}}
+    spec = {"nodeName": "gpu-0", "containers": [{"resources": requests}]}
+    return {"metadata": {"name": "other", "labels": labels}, "spec": spec}
+
+
+def test_store_pods_that_find_no_memory_beside_the_pods_of_others_are_reported():
+    assert with_store_pods("17Gi") == []
+    assert with_store_pods("16Gi") == [("storePods", "pool/gpu")]
+    assert with_store_pods("17Gi", holding("1Gi")) == [("storePods", "pool/gpu")]
+    own = {"app.kubernetes.io/part-of": "moonstack"}
+    assert with_store_pods("17Gi", holding("1Gi", **own)) == [], "the stack's own pods are to be replaced"
+
+
+def test_a_node_without_the_rdma_devices_that_its_pool_names_is_reported():
+    values = settings().node_pools[1].model_copy(update={"rdma_resource": "rdma/shared"})
+    configured = settings().model_copy(update={"node_pools": (settings().node_pools[0], values)})
+    assert found(complete(), configured) == [("rdma", "node/gpu-0")]
