@@ -20,7 +20,7 @@ _SCRIPT: Final = r"""_moonstack() {
     COMPREPLY=($(IFS=' '; compgen -W "MODULES" -- "${COMP_WORDS[2]}"))
   elif [[ " MODULES " == *" ${COMP_WORDS[2]} "* ]]; then
     COMPREPLY=($(env COMP_WORDS="${COMP_WORDS[*]:2}" COMP_CWORD=$((COMP_CWORD - 2)) \
-      "${COMP_WORDS[0]}" -m local completion --of "${COMP_WORDS[2]}" 2>/dev/null))
+      "${COMP_WORDS[0]}" -m local.completion --of "${COMP_WORDS[2]}" 2>/dev/null))
   fi
 }
 complete -o default -F _moonstack python python3
@@ -44,3 +44,7 @@ def command_of(module: str) -> Any:
     """The command line of `python -m <module>`; where `__main__` runs at import, its sibling `cli` has it."""
     name = f"{module}.cli" if importlib.util.find_spec(f"{module}.cli") else f"{module}.__main__"
     return typer.main.get_command(importlib.import_module(name).app)
+
+
+if __name__ == "__main__":  # asked at each Tab, so without the imports of the other commands
+    typer.run(completion)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -22,16 +22,27 @@ def free_port(host: str = "127.0.0.1") -> int:
 @asynccontextmanager
 async def served(app: Starlette, host: str, port: int) -> AsyncIterator[None]:
     """The app on a real socket for the time of the block."""
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="error", lifespan="off", ws="none"))
-    task = asyncio.create_task(server._serve())
-    while not server.started:
+    async with all_served([(app, host, port)]):
+        yield
+
+
+@asynccontextmanager
+async def all_served(apps: Iterable[tuple[Starlette, str, int]]) -> AsyncIterator[None]:
+    """Each app on its host and port; they start and end together, as a server takes a tenth of a second to notice its end."""
+    servers = [
+        uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="error", lifespan="off", ws="none"))
+        for app, host, port in apps
+    ]
+    tasks = [asyncio.create_task(server._serve()) for server in servers]
+    while not all(server.started for server in servers):
         await asyncio.sleep(0.01)
     try:
         yield
     finally:
-        server.should_exit = server.force_exit = True
+        for server in servers:
+            server.should_exit = server.force_exit = True
         with suppress(asyncio.CancelledError):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(asyncio.gather(*tasks), 5)
 
 
 @dataclass

@@ -34,6 +34,7 @@ class SecretsManagerKeys:
     def __init__(self, environment: str, prefix: str, region: str | None = None) -> None:
         self._folder = secret_name(environment, prefix, "")
         self._region = region
+        self._client: Any = None
 
     def read(self, ids: Sequence[str]) -> Mapping[str, Versions]:
         """One batched read of the current values (20 a call), and one read for each version of a rotation under way.
@@ -62,8 +63,10 @@ class SecretsManagerKeys:
         return f"{self._folder}{key_id}"
 
     def client(self) -> Any:
-        """A client with timeouts short enough for a preview."""
-        return boto3.client("secretsmanager", region_name=self._region, config=_TIMEOUTS)
+        """One client for all calls, with timeouts short enough for a preview; making it costs more than a call."""
+        if self._client is None:
+            self._client = boto3.client("secretsmanager", region_name=self._region, config=_TIMEOUTS)
+        return self._client
 
     def _current(self, client: Any, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         """A server that answers with another version (moto does, once a label has moved) is asked again by label."""

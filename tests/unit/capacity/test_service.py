@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bench.simulated.cluster import FakeCluster
-from bench.simulated.engines import FakeEngine, free_port, served
+from bench.simulated.engines import FakeEngine, all_served, free_port, served
 from capacity.act import memory as memories
 from capacity.act.actor import MANAGER
 from capacity.act.leader import Elector
@@ -90,12 +90,12 @@ async def replica(tmp_path: Path, **options: Any) -> AsyncIterator[Replica]:
     settings = {"scrape_interval": 0.2, "scrape_timeout": 0.5, "calm_seconds": 1} | options
     config = ControllerConfig(namespace="n", targets=(target,), engine_port=port, **settings)
     engines = {"s1": FakeEngine(), "s2": FakeEngine(), "w1": FakeEngine()}
-    async with AsyncExitStack() as stack:
-        for number, (name, engine) in enumerate(engines.items(), start=2):
-            await stack.enter_async_context(served(engine.app(), f"127.0.0.{number}", port))
-            own = WARM | RESTING if name == "w1" else SELECTOR
-            cluster.pod(name, ip=f"127.0.0.{number}", labels=ENGINE | own)
-        await stack.enter_async_context(served(cluster.app(), "127.0.0.1", kube_port))
+    apps = [(cluster.app(), "127.0.0.1", kube_port)]
+    for number, (name, engine) in enumerate(engines.items(), start=2):
+        apps.append((engine.app(), f"127.0.0.{number}", port))
+        own = WARM | RESTING if name == "w1" else SELECTOR
+        cluster.pod(name, ip=f"127.0.0.{number}", labels=ENGINE | own)
+    async with all_served(apps):
         listen = Listen(
             certificate=certificates.serving[0],
             key=certificates.serving[1],

@@ -1,5 +1,6 @@
 """Each setting of the gateway and the channel changes the field of Envoy's configuration that it stands for."""
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -25,7 +26,24 @@ def built(group: str, key: str, value: Any) -> Settings:
 
 
 def resources(settings: Settings, file: str) -> dict[str, Any]:
-    return {item["name"]: item for item in yaml.load(gateway_files(settings)[file], yaml.CSafeLoader)["resources"]}
+    return {item["name"]: item for item in yaml.load(files(settings)[file], yaml.CSafeLoader)["resources"]}
+
+
+_FILES: dict[int, tuple[Settings, dict[str, str]]] = {}
+
+
+def files(settings: Settings) -> dict[str, str]:
+    """The gateway's files, made once for each object of settings, which is kept so that its id stays its own."""
+    kept = _FILES.get(id(settings))
+    if kept is None:
+        kept = _FILES[id(settings)] = (settings, gateway_files(settings))
+    return kept[1]
+
+
+@cache
+def plain(daily_requests: bool = False) -> Settings:
+    """The stack without the change that a case makes."""
+    return stack(channel={"dailyRequests": 1} if daily_requests else {})
 
 
 def manager(settings: Settings, listener: str) -> dict[str, Any]:
@@ -111,11 +129,11 @@ CASES = [
 @pytest.mark.parametrize(("group", "key", "value", "field", "expected"), CASES, ids=[f"{c[0]}.{c[1]}" for c in CASES])
 def test_the_field_follows_the_setting(group: str, key: str, value: Any, field: Any, expected: Any):
     assert field(built(group, key, value)) == expected
-    assert field(stack(channel={"dailyRequests": 1} if key == "dailyRequests" else {})) != expected
+    assert field(plain(key == "dailyRequests")) != expected
 
 
 def test_every_composite_has_one_member_an_attempt_and_never_caps_its_retries():
-    settings = stack(channel={})
+    settings = plain()
     models = resources(settings, "clusters.yaml")
     composites = {name: item for name, item in models.items() if item.get("lb_policy") == "CLUSTER_PROVIDED"}
     assert len(composites["model-chat"]["cluster_type"]["typed_config"]["clusters"]) == 3
@@ -126,11 +144,11 @@ def test_every_composite_has_one_member_an_attempt_and_never_caps_its_retries():
 
 def test_a_router_that_turns_well_is_used_at_once_and_not_a_second_later():
     """By default Envoy gathers such changes for a second, in which a rollout's traffic would all be the channel's."""
-    assert cluster(stack(channel={}), "in-chat")["common_lb_config"]["update_merge_window"] == "0s"
+    assert cluster(plain(), "in-chat")["common_lb_config"]["update_merge_window"] == "0s"
 
 
 def test_each_member_of_a_composite_is_a_cluster_that_exists():
-    clusters = resources(stack(channel={}), "clusters.yaml")
+    clusters = resources(plain(), "clusters.yaml")
     for item in clusters.values():
         for member in item.get("cluster_type", {}).get("typed_config", {}).get("clusters", []):
             assert member["name"] in clusters
