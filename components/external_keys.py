@@ -11,7 +11,8 @@ from settings.settings import Settings
 
 API: Final = "external-secrets.io/v1"
 ONCE: Final = "0"
-"""A version never changes: fetched once, so that a label that moves on doesn't change what stands under its fingerprint."""
+"""Fetched once, and again only when the ExternalSecret itself changes: a label of Secrets Manager that moves on doesn't
+change what stands under a version's fingerprint, and a version that becomes current gets its label."""
 EVERY_MINUTE: Final = "1m"
 
 
@@ -42,8 +43,11 @@ def external_secret(
     *,
     refresh: str,
 ) -> Manifest:
-    """An ExternalSecret whose Secret has the same name, labels and annotations; `files` maps file → key id and stage."""
-    once = refresh == ONCE
+    """An ExternalSecret whose Secret has the same name, labels and annotations; `files` maps file → key id and stage.
+
+    `OnChange` and not `immutable`: the operator (2.9.0) never touches an immutable Secret again, its labels neither,
+    nor one whose interval is 0, and readers find a key's current version by its label.
+    """
     shown = {field: dict(metadata[field]) for field in ("labels", "annotations") if field in metadata}
     return {
         "apiVersion": API,
@@ -51,11 +55,11 @@ def external_secret(
         "metadata": dict(metadata)
         | {"annotations": {**shown.get("annotations", {}), "pulumi.com/waitFor": "condition=Ready"}},
         "spec": {
+            "refreshPolicy": "OnChange" if refresh == ONCE else "Periodic",
             "refreshInterval": refresh,
             "secretStoreRef": {"name": store.name, "kind": store.kind},
             "target": {
                 "name": metadata["name"],
-                "immutable": once,
                 "template": {"type": "Opaque", "metadata": shown, "mergePolicy": "Merge"},
             },
             "data": [
