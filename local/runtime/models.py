@@ -47,8 +47,9 @@ SPECIFICATIONS: dict[str, dict[str, Any]] = {
     "dev-wide": {"seed": 1, "shape": WIDE},
     "dev-wide-b": {"seed": 2, "shape": WIDE},
     "dev-tiny": {"seed": 3, "shape": TINY},
+    "dev-tiny-b": {"seed": 4, "shape": TINY},
 }
-"""All models share one tokenizer; `dev-wide-b` differs from `dev-wide` in its weights alone."""
+"""All models share one tokenizer; each `-b` differs from the one before it in its weights alone."""
 
 
 def ensure(name: str, progress: Progress) -> Model:

@@ -101,6 +101,6 @@ def test_what_was_built_is_what_the_stacks_read_and_the_cluster_gets(
     assert built == LocalRuntime.load()
     assert built.images == REFERENCES
     assert built.engine.host_path == "/cache/engine"
-    assert set(built.models) == {"dev-wide", "dev-wide-b", "dev-tiny"}
+    assert set(built.models) == {"dev-wide", "dev-wide-b", "dev-tiny", "dev-tiny-b"}
     runtime.import_images(record / "sock", Progress())
     assert (record / "imported.tar").exists()
