@@ -1,5 +1,6 @@
 """The Go compiler: old enough ones are named as such, and a build is run with its progress counted."""
 
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,25 @@ def module_folder(folder: Path, module: str) -> Path:
         ["go", "list", "-m", "-f", "{{.Dir}}", module], cwd=folder, check=True, capture_output=True, text=True
     )
     return Path(listed.stdout.strip())
+
+
+def downloaded(module: str, version: str) -> Path:
+    """The source of a module's version, from Go's cache or the module proxy; Go checks it against its checksum database.
+
+    Raises LocalError with Go's own words.
+    """
+    if shutil.which("go") is None:
+        raise LocalError(f"Go is not on PATH: {_HOW_TO_INSTALL}")
+    asked = subprocess.run(
+        ["go", "mod", "download", "-json", f"{module}@{version}"], cwd="/", capture_output=True, text=True, check=False
+    )
+    try:
+        answer: dict[str, str] = json.loads(asked.stdout)
+    except json.JSONDecodeError:
+        answer = {"Error": asked.stderr.strip() or f"go mod download ended with {asked.returncode}"}
+    if "Error" in answer:
+        raise LocalError(" ".join(answer["Error"].split()))
+    return Path(answer["Dir"])
 
 
 def _go_environment() -> tuple[tuple[int, ...], str]:

@@ -15,6 +15,7 @@ from local.rehearse.render import file_name, stack_manifests
 from rules.kthena import Release
 from settings.settings import Settings
 from tests.real.conftest import ROOT, kubectl
+from tests.unit.serving.kthena_crds import crds
 
 RELEASES: tuple[Release, ...] = ("0.4", "1.0")
 
@@ -58,6 +59,7 @@ def dry_run(folder: Path) -> str:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_object_of_prod_is_accepted(release: Release, api: Api, namespace: None, tmp_path: Path):
+    crds(release)
     folder = rendered(release, tmp_path)
     with definitions(api, custom_resources(settings(release))):
         said = dry_run(folder)
@@ -65,6 +67,7 @@ def test_every_object_of_prod_is_accepted(release: Release, api: Api, namespace:
 
 
 def test_scaling_of_0_4_is_refused_by_1_0(api: Api, namespace: None, tmp_path: Path):
+    crds("1.0")
     folder = rendered("0.4", tmp_path)
     for path in folder.iterdir():
         if not path.name.startswith("autoscaling"):

@@ -6,9 +6,11 @@ from pathlib import Path
 import yaml
 
 from tests.real.conftest import ROOT, kubectl, local
+from tests.unit.serving.kthena_crds import crds
 
 
 def test_prod_is_placed_within_three_minutes(cluster: Path):
+    crds("0.4")
     report = json.loads(local("rehearse", "--stack", "prod", "--json", timeout=400).stdout)
     assert report["ok"] and report["placed"] == report["pods"] >= 100
     assert report["seconds"] < 180
@@ -20,6 +22,7 @@ def test_prod_is_placed_within_three_minutes(cluster: Path):
 
 def test_a_stack_that_does_not_fit_names_the_pool_and_the_missing_chips(cluster: Path, tmp_path: Path):
     """Chips suffice, memory doesn't: only a scheduler finds that."""
+    crds("0.4")
     pools = yaml.safe_load((ROOT / "Pulumi.pre.yaml").read_text())["config"]["moonstack:nodePools"]
     pools[1] |= {"memory": "600Gi", "count": 1}
     instead = tmp_path / "pools.yaml"

@@ -9,26 +9,25 @@ import jsonschema
 import pytest
 import yaml
 
-FOLDERS = {"0.4": "kthena-v0.4.0", "1.0": "kthena-v1.0.0"}
+from local.errors import LocalError
+from local.rehearse.crds import crd_files
+from rules.kthena import Release
 
 
-def crd_folder(release: str) -> Path:
-    """The CRDs of a release: beside KTHENA_CRDS, or in `../shared/crds`. Missing, it fails in CI and skips elsewhere."""
-    given = os.environ.get("KTHENA_CRDS")
-    root = Path(given).parent if given else Path(__file__).parents[4] / "shared" / "crds"
-    folder = root / FOLDERS[release]
-    if not folder.is_dir():
-        reason = f"no CRDs of Kthena {release} in {folder}; set KTHENA_CRDS to the folder of a release"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    return folder
+def crds(release: Release) -> list[Path]:
+    """The CRDs of a release. Where nothing has them, it fails in CI and skips elsewhere."""
+    try:
+        return crd_files(release)
+    except LocalError as error:
+        pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
 
 
-def kinds(release: str) -> set[str]:
+def kinds(release: Release) -> set[str]:
     """The kinds that a release serves."""
     return set(_schemas(release))
 
 
-def errors(release: str, manifest: dict[str, Any]) -> list[str]:
+def errors(release: Release, manifest: dict[str, Any]) -> list[str]:
     """What the API server of a release would refuse in an object."""
     schema = _schemas(release).get(manifest["kind"])
     if schema is None:
@@ -39,9 +38,9 @@ def errors(release: str, manifest: dict[str, Any]) -> list[str]:
 
 
 @cache
-def _schemas(release: str) -> dict[str, dict[str, Any]]:
+def _schemas(release: Release) -> dict[str, dict[str, Any]]:
     schemas = {}
-    for path in crd_folder(release).glob("*.yaml"):
+    for path in crds(release):
         crd = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
         body = {"type": "object", "properties": {key: properties[key] for key in ("spec", "status")}}
