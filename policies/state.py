@@ -27,7 +27,11 @@ def state_objects(document: Mapping[str, Any], source: str = "state") -> Iterato
             body = hidden(resource.get(part) or {})
             if isinstance(body, Mapping):
                 yield Object(
-                    body, urn=resource.get("urn", ""), type=resource.get("type", ""), source=f"{source} {part}"
+                    body,
+                    urn=resource.get("urn", ""),
+                    type=resource.get("type", ""),
+                    ignored=tuple(resource.get("ignoreChanges") or ()),
+                    source=f"{source} {part}",
                 )
     rest = {key: hidden(value) for key, value in deployment.items() if key not in ("resources", "secrets_providers")}
     yield Object(rest, type="pulumi:state", source=f"{source} rest")

@@ -13,6 +13,7 @@ from local.workspace import offline
 OFFLINE = {"MOONSTACK_OFFLINE": "1", "PULUMI_OPTION_POLICY_PACK": ""}
 """Placeholder keys are accepted; `make preview` is where the policies judge."""
 CLUSTER_SCOPED = "_cluster"
+SCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
 _HIDDEN = "[secret]"
 _RENDERED = re.compile(r"[a-z]+\.[a-z0-9_-]+\.[^/]+\.yaml")
 """What `file_name` makes."""
@@ -56,12 +57,27 @@ def stack_manifests(stack: str, overrides: dict[str, Any] | None = None) -> list
 
 
 def manifests_of(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The objects among a preview's steps; patches of nodes aren't objects of ours and stay out."""
-    for step in steps:
-        state = step.get("newState") or {}
-        kind = state.get("type", "")
-        if kind.startswith("kubernetes:") and not kind.endswith("Patch"):
-            yield _without_secrets(state["inputs"])
+    """The objects among a preview's steps; patches of nodes aren't objects of ours and stay out.
+
+    Replicas that a scaler owns are left out: Pulumi ignores their changes, and whoever applies a file would undo them.
+    """
+    states = [step.get("newState") or {} for step in steps]
+    kinds = [state.get("type", "") for state in states]
+    objects = [
+        _without_secrets(state["inputs"])
+        for state, kind in zip(states, kinds, strict=True)
+        if kind.startswith("kubernetes:") and not kind.endswith("Patch")
+    ]
+    scaled = {_target(one) for one in objects if one["kind"] in SCALERS}
+    for one in objects:
+        if (one["metadata"].get("namespace"), one["kind"], one["metadata"]["name"]) in scaled and "spec" in one:
+            one["spec"] = {key: value for key, value in one["spec"].items() if key != "replicas"}
+        yield one
+
+
+def _target(scaler: dict[str, Any]) -> tuple[str | None, str, str]:
+    reference = scaler["spec"]["scaleTargetRef"]
+    return scaler["metadata"].get("namespace"), reference["kind"], reference["name"]
 
 
 def file_name(manifest: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from policies.__main__ import app
-from tests.policies.builders import fake_key, thing
+from tests.policies.builders import deployment, fake_key, thing
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:abc:def"}
 
@@ -162,3 +162,16 @@ def test_a_secret_exported_in_clear_text_is_seen_through(tmp_path):
     }
     file.write_text(json.dumps(state(thing("Secret", data=shown))))
     assert "encrypted-in-state" in run(str(file)).stdout
+
+
+def test_replicas_in_a_state_are_judged_by_what_pulumi_ignores(tmp_path):
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "app"}, "maxReplicas": 2}
+    scaler = thing("HorizontalPodAutoscaler", api="autoscaling/v2", spec=spec)
+    for ignored, broken in (([], True), (["spec.replicas"], False)):
+        resources = [
+            {"urn": f"urn::{one['kind']}", "type": f"kubernetes:apps/v1:{one['kind']}", "inputs": one, **more}
+            for one, more in ((scaler, {}), (deployment(replicas=3), {"ignoreChanges": ignored}))
+        ]
+        file = tmp_path / "state.json"
+        file.write_text(json.dumps({"version": 3, "deployment": {"resources": resources}}))
+        assert ("scaled-without-replicas" in run(str(file)).stdout) is broken

@@ -137,3 +137,18 @@ def test_rendered_files_are_named_by_kind_namespace_and_name_and_hold_no_secret(
     found = list(manifests_of(steps))
     assert [file_name(each) for each in found] == ["secret.n.k.yaml", "namespace._cluster.n.yaml"]
     assert "data" not in found[0]
+
+
+def test_replicas_that_a_scaler_owns_are_not_rendered_and_those_of_others_are():
+    def state(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}, "spec": spec}
+        return {"newState": {"type": f"kubernetes:apps/v1:{kind}", "inputs": body}}
+
+    target = {"scaleTargetRef": {"kind": "Deployment", "name": "engine"}}
+    steps = [
+        state("Deployment", "engine", {"replicas": 3, "paused": False}),
+        state("Deployment", "warm", {"replicas": 0}),
+        state("HorizontalPodAutoscaler", "engine", target),
+    ]
+    engine, warm, _ = manifests_of(steps)
+    assert (engine["spec"], warm["spec"]) == ({"paused": False}, {"replicas": 0})
