@@ -15,6 +15,7 @@ from local.cluster import pki
 from local.cluster.layout import layout
 from local.errors import LocalError
 from local.progress import Progress
+from local.tools.catalogue import ENGINE
 from local.workspace import CHECKOUT, LOCAL_STACK, PACK, create, pulumi_dir, stack_config, workspace, write_secret_once
 from settings.paths import local_kubeconfig, state_dir
 from settings.settings import Settings
@@ -67,6 +68,12 @@ def build(progress: Progress) -> None:
         jobs = [pool.submit(tools.ensure, progress=progress), pool.submit(runtime.ensure, progress)]
         for job in jobs:
             job.result()
+
+
+def prepare_engine(progress: Progress) -> None:
+    """What any Pulumi command on any stack needs on a machine that has nothing yet: CLI, provider, policy pack. Raises LocalError."""
+    tools.ensure(ENGINE, progress)
+    prepare_pack(progress)
 
 
 def prepare_pack(progress: Progress) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from local import dev, dry_run, images, packages
+from local import upgrade as upgrade_cli
 from local.progress import Progress
 from local.rehearse import cli as rehearse_cli
 from local.runtime import base
@@ -26,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="pulumi", context_settings=_PASS_ON)(pulumi)
     app.command(name="env")(show_environment)
     app.command(context_settings=_PASS_ON)(preview)
+    app.command()(upgrade_cli.upgrade)
     rehearse_cli.register(app)
     images.register(app)
 
@@ -43,6 +45,7 @@ def deploy(
     if stack == LOCAL_STACK:
         raise typer.Exit(dev.up())
     here = workspace(stack)
+    dev.prepare_engine(Progress())
     if not skip_preflight:
         command = [sys.executable, "-m", "smoke", "preflight", "--stack", stack]
         if code := subprocess.run(command, cwd=CHECKOUT, check=False).returncode:
@@ -63,13 +66,17 @@ def _only_say(stack: str) -> int:
 
 def pulumi(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
     """Run any Pulumi command on a stack in its environment, with the policy pack: `… pulumi -s dev preview --diff`."""
+    here = workspace(stack)
+    dev.prepare_engine(Progress())
     if stack == LOCAL_STACK:
         dev.recover(Progress())
-    raise typer.Exit(workspace(stack).run(*context.args))
+    raise typer.Exit(here.run(*context.args))
 
 
 def preview(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
     """What `up` would do, with the policy pack; a stack whose backend is not set is previewed from nothing, offline."""
+    upgrade_cli.announce(stack, Progress())
+    dev.prepare_engine(Progress())
     if stack == LOCAL_STACK or BACKEND_VARIABLE in os.environ:
         raise typer.Exit(workspace(stack).run("preview", *context.args))
     Progress().say(f"{BACKEND_VARIABLE} is not set: {stack} is previewed from nothing, with placeholder keys")

@@ -9,11 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from local import tools
 from local.errors import LocalError
 from local.progress import Progress
 from local.rehearse.rehearse import rehearse as play
 from local.rehearse.render import render as write
 from local.rehearse.report import Report
+from local.tools.catalogue import ENGINE
 from settings.stack_file import UnreadableError, read_yaml
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
@@ -30,6 +32,7 @@ def render(
     out: Annotated[Path, typer.Option(help="A new folder, or one of an earlier rendering.")] = Path("rendered"),
 ) -> None:
     """Write every object of a stack as YAML; nothing is applied and no cluster is asked."""
+    tools.ensure(ENGINE, Progress())
     written = write(stack, out)
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"{len(written)} objects of {stack} in {out}")
 
@@ -42,6 +45,7 @@ def rehearse(
     ] = None,
 ) -> None:
     """Apply a stack to simulated nodes of its pools' shape and say where the real scheduler put every pod."""
+    tools.ensure(ENGINE, Progress())
     report = play(stack, Progress(), _groups(instead) if instead else None)
     if json:
         sys.stdout.write(to_json.dumps(report.document(), indent=2) + "\n")
@@ -77,6 +81,8 @@ def show(report: Report, out: Console) -> None:
     )
     if report.expanded:
         out.print("pods of ModelServings were made by the rehearsal: Kthena's controller is not in this cluster")
+    for model, way in report.rollouts.items():
+        out.print(f"new engines of {model}: {way}", markup=False)
     for pool in report.pools:
         if pool.missing:
             out.print(f"pool {pool.pool}: pods with {pool.missing} chips in all have no node", markup=False)
