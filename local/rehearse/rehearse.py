@@ -21,6 +21,7 @@ from local.rehearse.report import Report, pool_reports, unplaced
 from local.workspace import Workspace, offline, stack_config
 from settings.settings import NAMESPACE as CONFIG
 from settings.settings import Settings
+from settings.upgrade import rollouts, told
 
 LIMIT_SECONDS = 600.0
 
@@ -79,6 +80,7 @@ def _play(stack: str, settings: Settings, here: Workspace, api: Api, progress: P
             expanded=players.expanded,
             pools=pool_reports(settings, pods),
             unplaced=failed,
+            rollouts={model: told(way) for model, way in rollouts(settings).items()},
         )
     finally:
         run.stop()

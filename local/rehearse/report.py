@@ -1,7 +1,7 @@
 """Where the real scheduler put the pods: placed or not and why, chips used and free, what a rollout needs, what an hour costs."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from local.rehearse.nodes import PREFIX, driver_stack
@@ -51,6 +51,8 @@ class Report:
     """Whether ModelServings were expanded by us, in place of Kthena's controller."""
     pools: tuple[PoolReport, ...]
     unplaced: tuple[Unplaced, ...]
+    rollouts: Mapping[str, str] = field(default_factory=dict)
+    """Model → how its engines would change for new ones, and whether the pools have room for both sets."""
     notes: tuple[str, ...] = ()
 
     @property

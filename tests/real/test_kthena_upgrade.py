@@ -1,6 +1,7 @@
 """Kthena 0.4 → 1.0 on a real API server: the stack's objects of 0.4, the CRDs of 1.0 laid over those of 0.4, and the stack of 1.0."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,8 +62,14 @@ def objects_of(release: kthena.Release, folder: Path) -> dict[tuple[str, str], P
 
 
 def applied(folder: Path, objects: dict[Any, Path]) -> None:
-    said = kubectl("apply", "--server-side", "--validate=strict", "--force-conflicts", "-f", str(folder))
-    assert said.count("serverside-applied") == len(objects), said
+    """Apply a folder in strict mode; a definition that was just changed is read by its new schema a moment later."""
+    flags = ("--server-side", "--validate=strict", "--force-conflicts")
+    for attempt in range(10):
+        said = kubectl("apply", *flags, "-f", str(folder), check=attempt == 9)
+        if said.count("serverside-applied") == len(objects):
+            return
+        time.sleep(2)
+    raise AssertionError(said)
 
 
 @contextmanager
