@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from rules import labels, names, ports
 from smoke.answers import Completion, parse
 from smoke.cluster import Cluster, ready
 from smoke.errors import TemporaryError, from_status
+from smoke.exposition import samples
 
 EXTERNAL_HITS: Final = "vllm:external_prefix_cache_hits_total"
 EXTERNAL_QUERIES: Final = "vllm:external_prefix_cache_queries_total"
@@ -68,9 +67,8 @@ class Engines:
 def sums(text: str) -> dict[str, float]:
     """Sample name → sum over label sets, of a page in Prometheus text format."""
     totals: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
+    for sample in samples(text):
+        totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
     return totals
 
 

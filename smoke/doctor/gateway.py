@@ -12,6 +12,8 @@ from smoke.probes.routing import declared_names
 CHANNEL_CLUSTER: Final = "channel"
 CHANNEL_SHARE: Final = 0.3
 """More than this share of all requests' time spent in the channel: the bottleneck is outside (A11)."""
+CHANNEL_LIMITED_SHARE: Final = 0.05
+"""More than this share of the channel's answers being 429: its quota is too small for what is sent."""
 EXPIRY_NOTICE: Final = timedelta(days=14)
 
 
@@ -88,6 +90,41 @@ def channel_unreachable(facts: Facts) -> Iterator[Hit]:
         yield Hit("channel", f"{failed:.0f} of {made:.0f} connections to {facts.settings.channel.base_url} failed")
 
 
+def _channel_answers(facts: Facts) -> dict[str, float]:
+    """Status → the channel's answers with it, each attempt counted, since the gateway's pods began."""
+    found: dict[str, float] = {}
+    for sample in facts.gateway:
+        if sample.name == "envoy_cluster_upstream_rq" and sample.labels.get("envoy_cluster_name") == CHANNEL_CLUSTER:
+            code = sample.labels.get("envoy_response_code", "")
+            found[code] = found.get(code, 0) + sample.value
+    return found
+
+
+def _answered(facts: Facts, least: float, *codes: str) -> Iterator[Hit]:
+    """Statuses that are more than this share of all answers."""
+    answers = _channel_answers(facts)
+    count, of = sum(answers.get(code, 0) for code in codes), sum(answers.values())
+    if count > least * of:
+        yield Hit(
+            "channel", f"{count:.0f} of {of:.0f} answers were {' or '.join(codes)} since the gateway's pods began"
+        )
+
+
+def channel_refuses_key(facts: Facts) -> Iterator[Hit]:
+    """The channel answers 401 or 403: no retry helps, and every fallback fails (B10, C8)."""
+    yield from _answered(facts, 0, "401", "403")
+
+
+def channel_lacks_model(facts: Facts) -> Iterator[Hit]:
+    """404 of the channel: a name that it does not serve, or a wrong base path (A10, A12)."""
+    yield from _answered(facts, 0, "404")
+
+
+def channel_limits(facts: Facts) -> Iterator[Hit]:
+    """A storm of 429, not one now and then (A12)."""
+    yield from _answered(facts, CHANNEL_LIMITED_SHARE, "429")
+
+
 def channel_is_slow(facts: Facts) -> Iterator[Hit]:
     """The bottleneck is outside."""
     outside = total(facts, "envoy_cluster_upstream_rq_time_sum", envoy_cluster_name=CHANNEL_CLUSTER)
@@ -156,6 +193,28 @@ CATALOGUE: Final = (
         fix="check channel.baseUrl; allow egress on 443 to public addresses (NetworkPolicy of the gateway); check CoreDNS",
         look="kubectl -n NS get networkpolicy; kubectl -n kube-system get pods -l k8s-app=kube-dns",
         source="requirement B10", detect=channel_unreachable,
+    ),
+    Diagnosis(
+        id="channel-key-refused", title="The external channel refuses our key", severity="error",
+        cause="the channel's key or token has expired, is disabled or malformed, or carries its own 'Bearer '",
+        fix="make rotate STACK=… ID=… with a new value of the channel's provider (an expired OAuth token is renewed there), "
+        "bare, without 'Bearer '",
+        look="kubectl -n NS logs -l app.kubernetes.io/name=gateway --tail=50", source="requirement B10, C8",
+        detect=channel_refuses_key,
+    ),
+    Diagnosis(
+        id="channel-model-unknown", title="The external channel does not know a model", severity="error",
+        cause="a modelName differs from the channel's list in case, hyphens or version, or channel.baseUrl has a wrong path",
+        fix="compare channelModels.models[].modelName with the channel's own /v1/models; python -m smoke run --classes paid names it",
+        look="kubectl -n NS logs -l app.kubernetes.io/name=gateway --tail=50", source="requirement A10, A12",
+        detect=channel_lacks_model,
+    ),
+    Diagnosis(
+        id="channel-exhausted", title="The external channel answers 429", severity="warning",
+        cause="what the gateways send outside is more than the channel's quota",
+        fix="lower channel.ratelimit.qpsPerPod or raise the contract and channel.quotaQps; see who falls back and why",
+        look="kubectl get --raw /api/v1/namespaces/NS/pods/NAME:9102/proxy/stats/prometheus",
+        source="requirement A8, A12", detect=channel_limits,
     ),
     Diagnosis(
         id="channel-slow", title="The bottleneck is outside", severity="warning",

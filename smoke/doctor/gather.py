@@ -5,7 +5,6 @@ from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from rules import labels, names, ports
@@ -16,6 +15,7 @@ from smoke.cluster import Cluster, ready
 from smoke.doctor.facts import Door, Facts, Object, label
 from smoke.engines import Counters, sums
 from smoke.errors import SmokeError, TemporaryError
+from smoke.exposition import samples
 from smoke.keys import read_smoke_key
 from smoke.routers import SELECTOR, Workers, addresses
 from smoke.ways import connection, open_way
@@ -90,9 +90,7 @@ class Gatherer:
     async def _gateway(self, pods: tuple[Object, ...]) -> tuple[Sample, ...]:
         gateways = [pod for pod in pods if label(pod, "app.kubernetes.io/component") == names.GATEWAY and ready(pod)]
         pages = await asyncio.gather(*(self._page(pod, ports.GATEWAY_METRICS, "/stats/prometheus") for pod in gateways))
-        return tuple(
-            sample for page in pages for family in text_string_to_metric_families(page) for sample in family.samples
-        )
+        return tuple(sample for page in pages for sample in samples(page))
 
     async def _store(self, pods: tuple[Object, ...]) -> dict[str, float]:
         masters = [pod for pod in pods if label(pod, "app.kubernetes.io/name") == names.KV_MASTER and ready(pod)]

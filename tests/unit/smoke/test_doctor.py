@@ -117,6 +117,15 @@ def envoy(name: str, value: float, **tags: str) -> Sample:
     return Sample(name, tags, value)
 
 
+def answered(code: str, times: int = 1, well: int = 9) -> tuple[Sample, ...]:
+    name = "envoy_cluster_upstream_rq"
+    return (
+        envoy(name, well, **CHANNEL, envoy_response_code="200"),
+        envoy(name, times, **CHANNEL, envoy_response_code=code),
+        envoy(name, 50, envoy_cluster_name="in-chat", envoy_response_code=code),
+    )
+
+
 CHANNEL = {"envoy_cluster_name": "channel"}
 CRASH = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 5}
 MOUNT = {"reason": "FailedMount", "involvedObject": {"name": "bad"}, "message": 'configmap "mooncake-store" not found'}
@@ -140,6 +149,9 @@ FAULTS: dict[str, Callable[[], Facts]] = {
             envoy("envoy_cluster_upstream_cx_connect_fail", 4, **CHANNEL),
         ),
     ),
+    "channel-key-refused": lambda: sound(gateway=answered("401")),
+    "channel-model-unknown": lambda: sound(gateway=answered("404")),
+    "channel-exhausted": lambda: sound(gateway=answered("429")),
     "channel-slow": lambda: sound(
         gateway=(
             envoy("envoy_cluster_upstream_rq_time_sum", 4000, **CHANNEL),
@@ -260,6 +272,11 @@ def test_engines_that_share_nothing_are_missed_by_no_store():
     models = (settings.models[0].model_copy(update={"connector": "none"}), *settings.models[1:])
     alone = sound(settings=settings.model_copy(update={"models": models}), store={"master_active_clients": 0})
     assert "store-engines-missing" not in {one.id for one in findings(CATALOGUE, alone)}
+
+
+def test_a_429_now_and_then_is_no_finding():
+    assert findings(CATALOGUE, sound(gateway=answered("429", times=5, well=95))) == []
+    assert findings(CATALOGUE, sound(gateway=answered("401", times=0))) == []
 
 
 def test_errors_come_first():
