@@ -111,7 +111,7 @@ async def _controller(pods: int, seconds: int) -> dict[str, Any]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         child = await _start(folder, port, kube, api, metrics)
         try:
-            async with httpx.AsyncClient(base_url=f"https://localhost:{api}", verify=False) as http:
+            async with httpx.AsyncClient(base_url=f"https://localhost:{api}", verify=False, timeout=30) as http:
                 await _all_visible(http, pods)
                 await asyncio.sleep(5)  # the start is not what is measured
                 before, scraped, started = _cpu_seconds(child.pid), await _scrapes(metrics), time.monotonic()
@@ -169,7 +169,7 @@ async def _values(http: httpx.AsyncClient) -> list[float]:
 
 
 async def _all_visible(http: httpx.AsyncClient, pods: int) -> None:
-    for _ in range(300):
+    for _ in range(900):
         try:
             if len(await _values(http)) == pods:
                 return
