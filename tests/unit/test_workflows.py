@@ -54,3 +54,19 @@ def test_drift_is_told_by_its_exit_code():
     (job,) = workflows()["drift.yaml"]["jobs"].values()
     assert "--expect-no-changes" in job["steps"][-1]["run"]
     assert '"$status" = 7' in job["steps"][-1]["run"]
+
+
+@pytest.mark.parametrize(("workflow", "job"), jobs())
+def test_a_job_that_runs_pulumi_can_build_its_provider(workflow, job):
+    """The CLI that a runner installs brings no provider of the pinned version."""
+    shell = " ".join(step.get("run", "") for step in job["steps"])
+    if "make render" in shell or "make preview" in shell or "local pulumi" in shell:
+        used = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+        assert {"pulumi/actions", "actions/setup-go", "actions/cache"} <= set(used)
+
+
+def test_unit_tests_have_the_definitions_without_which_they_fail_in_ci():
+    steps = workflows()["pull-request.yaml"]["jobs"]["check"]["steps"]
+    shell = [step.get("run", "") for step in steps]
+    (tests,) = [at for at, text in enumerate(shell) if "pytest" in text]
+    assert any("KTHENA_CRDS=" in text for text in shell[:tests])
