@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rules.chips import engine_chip
+from rules.chips import Protocol, engine_chip
+from rules.kv_transport import store_protocol
 from rules.placement import Demand
 from rules.upgrade import PoolSize, Rollout, missing_nodes, rollout
 from settings.capacity_plan import RolePlan, role_plans
@@ -130,7 +131,9 @@ def _changes(was: ModelSettings, model: ModelSettings, before: Settings, after: 
     images = _engine_images(model, after)
     if any(_image(before, name) != _image(after, name) for name in images):
         yield "engine image"
-    if model.name in sharing_chips(after) and _client_view(before) != _client_view(after):
+    if _nodes_of(was, before) != _nodes_of(model, after):
+        yield "nodes of its pools"
+    if _client_view(was, before) != _client_view(model, after):
         yield "kvStore"
 
 
@@ -160,12 +163,27 @@ def _image(settings: Settings, name: str) -> str | None:
     return images.get(name) if isinstance(images, dict) else None
 
 
-def _client_view(settings: Settings) -> dict[str, object]:
-    """What of the store stands in the engines' mooncake.json."""
+def _nodes_of(model: ModelSettings, settings: Settings) -> list[object]:
+    """What of its pools stands in a model's pods."""
+    pools = {pool.name: pool for pool in settings.node_pools}
+    named = (pools[pool] for _, pool in _pools(model))
+    return [
+        (pool.node_selector(), pool.tolerations, pool.driver_stack, pool.topology_key, pool.rdma_resource)
+        for pool in named
+    ]
+
+
+def _client_view(model: ModelSettings, settings: Settings) -> list[object]:
+    """What of the store stands in the mooncake.json of a model's engines and in their variables."""
     store = settings.kv_store
-    lends = store.store_pods is None or store.store_pods.engine_segments
-    view = store.model_dump(include={"enabled", "segment", "buffer", "protocol", "device"})
-    return {**view, "lends": lends, "etcd": store.ha.etcd if store.ha else ()}
+    chips = sharing_chips(settings).get(model.name, ())
+    protocols: set[Protocol] = {store_protocol(store.protocol, chip) for chip in chips}
+    etcd = store.ha.etcd if store.ha else ()
+    return [
+        (protocol, protocol == store.protocol, store.engine_segment(protocol), store.buffer, etcd, device)
+        for protocol in sorted(protocols)
+        for device in (store.device if protocol == "rdma" else "",)
+    ]
 
 
 def _store(before: Settings, after: Settings) -> Iterator[Step]:
