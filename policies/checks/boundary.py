@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from policies.objects import Object
-from policies.rule import Facts, Finding, Rule, guarded
+from policies.rule import UNDECIDED, Facts, Finding, Rule, guarded
 from policies.unknown import is_unknown
 from rules.network_policy import DEFAULT_DENY
 from settings.boundary import network_policies
@@ -12,9 +12,14 @@ from settings.boundary import network_policies
 
 def policies_are_there(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """Each namespace with pods denies what isn't allowed: one policy selects all pods, for both directions."""
-    closed = {one.namespace for one in objects if one.kind == "NetworkPolicy" and _closes_all(one)}
+    policies = [one for one in objects if one.kind == "NetworkPolicy"]
+    closed = {one.namespace for one in policies if _closes_all(one)}
+    unclear = {one.namespace for one in policies if _is_unclear(one)}
     for namespace in sorted({one.namespace for one in objects if one.pods} - closed):
         first = next(one for one in objects if one.pods and one.namespace == namespace)
+        if namespace in unclear:
+            yield Finding(first, "metadata.namespace", UNDECIDED, undecided=True)
+            continue
         yield Finding(
             first, "metadata.namespace", f"namespace {namespace} has no NetworkPolicy {DEFAULT_DENY} for all pods"
         )
@@ -45,9 +50,16 @@ def _anybody(peers: Sequence[Mapping[str, Any]]) -> bool:
     return any((peer.get("ipBlock") or {}).get("cidr") in ("0.0.0.0/0", "::/0") for peer in peers)
 
 
+def _is_unclear(one: Object) -> bool:
+    spec = one.body.get("spec")
+    if not isinstance(spec, Mapping):
+        return is_unknown(spec)
+    return any(is_unknown(spec.get(field)) for field in ("podSelector", "policyTypes"))
+
+
 def _closes_all(one: Object) -> bool:
     spec = one.body.get("spec")
-    if is_unknown(spec) or not isinstance(spec, Mapping) or is_unknown(spec.get("podSelector")):
+    if _is_unclear(one) or not isinstance(spec, Mapping):
         return False
     return spec.get("podSelector") == {} and {*spec.get("policyTypes", ())} == {"Ingress", "Egress"}
 

@@ -8,7 +8,7 @@ import yaml
 
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
-from policies.unknown import is_unknown
+from policies.unknown import Undecided, is_unknown
 
 RETRY_LIMIT: Final = 9
 """Ten attempts in total, the largest that moonstack:channel.retry.maxAttempts takes."""
@@ -85,6 +85,8 @@ def _documents(one: Object) -> Iterator[tuple[str, Any]]:
                 yield place, yaml.load(_ASSIGNED.sub("", text), Loader=_LOADER)
             except yaml.YAMLError:
                 continue
+    if any(is_unknown(text) for _, text in given):
+        raise Undecided  # after all that is known: it may be Envoy's
 
 
 RULES: Final = (

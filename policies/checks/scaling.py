@@ -74,8 +74,13 @@ def one_owner_of_an_api(objects: Sequence[Object], facts: Facts) -> Iterator[Fin
         if one.kind == "APIService":
             if facts.settings and facts.settings.cluster_scope == "use":
                 yield Finding(one, "metadata.name", "belongs to the stack with clusterScope own; remove it here")
-            if seen.setdefault(one.name, one) is not one:
-                yield Finding(one, "metadata.name", f"{one.name} is declared twice")
+            yield from guarded(_twice(one, seen), one)
+
+
+def _twice(one: Object, seen: dict[str, Object]) -> Iterator[Finding]:
+    name = text(one.metadata.get("name"))
+    if seen.setdefault(name, one) is not one:
+        yield Finding(one, "metadata.name", f"{name} is declared twice")
 
 
 def _quota(one: Object, facts: Facts) -> Iterator[Finding]:

@@ -373,7 +373,12 @@ CASES: dict[str, Case] = {
         path="spec.maxReplicas",
         facts=facts(CHANNEL),
     ),
-    "one-api-owner": Case(bad=[api_service()], good=[APP], path="metadata.name", facts=facts(USER)),
+    "one-api-owner": Case(
+        bad=[api_service(), api_service()],
+        good=[api_service(), api_service("v1beta1.external.metrics.k8s.io"), APP],
+        unknown=[change(api_service(), "metadata/name", UNKNOWN)],
+        path="metadata.name",
+    ),
     "only-the-gateway-exposed": Case(
         bad=[service("NodePort")],
         good=[service(), service("LoadBalancer", "gateway"), ingress()],
@@ -387,7 +392,16 @@ CASES: dict[str, Case] = {
         path="spec.type",
         facts=facts(OPEN),
     ),
-    "network-policies": Case(bad=[APP], good=[APP, *BOUNDARY], path="metadata.namespace", facts=facts(DEV, "prod")),
+    "network-policies": Case(
+        bad=[APP],
+        good=[APP, *BOUNDARY],
+        unknown=[
+            change(one, "metadata/namespace", "other")
+            for one in (APP, policy("default-deny", {"podSelector": UNKNOWN}))
+        ],
+        path="metadata.namespace",
+        facts=facts(DEV, "prod"),
+    ),
     "within-flow-graph": Case(
         bad=[*BOUNDARY, policy("extra", {"podSelector": {}, "ingress": [{"from": [{"podSelector": {}}]}]})],
         good=BOUNDARY,
@@ -428,11 +442,13 @@ CASES: dict[str, Case] = {
     "envoy-bounded": Case(
         bad=[route(timeout="0s", retry_policy={"num_retries": 2})],
         good=[route(timeout="30s"), route(timeout="0s", idle_timeout="60s", retry_policy={"num_retries": 2})],
+        unknown=[thing("ConfigMap", "gateway-envoy", data={"listeners.yaml": UNKNOWN})],
         path="route",
     ),
     "external-key-outside": Case(
         bad=[envoy(filter_chains=CHAINS)],
         good=[envoy(filter_chains=CHAINS, internal_listener={})],
+        unknown=[thing("ConfigMap", "gateway-envoy", data=UNKNOWN)],
         path="data[listeners.yaml]",
     ),
 }
