@@ -31,7 +31,7 @@ def load(path: Path) -> list[Object]:
     )
     root = path if path.is_dir() else path.parent
     objects = [one for file in files for one in _file(file, str(file.relative_to(root)))]
-    if not objects:
+    if all(one.type == "document" for one in objects):
         raise ManifestError(f"{path}: holds no Kubernetes object and no state (looked for {', '.join(SUFFIXES)})")
     return objects
 
@@ -41,7 +41,13 @@ def _file(file: Path, source: str) -> Iterator[Object]:
         if is_state(document):
             yield from _of_state(file, document, source)
         else:
-            yield from (Object(one, source=source) for one in _expanded(document) if "kind" in one)
+            for one in _expanded(document):
+                # a patch or a chart's values, say: searched for keys, and not judged as an object
+                yield (
+                    Object(one, source=source)
+                    if "kind" in one
+                    else Object(one, type="document", source=f"{source} rest")
+                )
 
 
 def _of_state(file: Path, document: Mapping[str, Any], source: str) -> list[Object]:

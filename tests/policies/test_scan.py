@@ -175,3 +175,10 @@ def test_replicas_in_a_state_are_judged_by_what_pulumi_ignores(tmp_path):
         file = tmp_path / "state.json"
         file.write_text(json.dumps({"version": 3, "deployment": {"resources": resources}}))
         assert ("scaled-without-replicas" in run(str(file)).stdout) is broken
+
+
+def test_a_document_that_is_no_object_is_searched_for_keys_and_not_judged(tmp_path):
+    values = {"channel": {"apiKey": fake_key()}, "spec": deployment(replicas=3)["spec"] | {"selector": {}}}
+    write(tmp_path, "a.yaml", thing("ConfigMap", data={"x": "fine"}), values)
+    said = json.loads(run(str(tmp_path), "--format", "json").stdout)
+    assert [(row["rule"], row["path"]) for row in said["violations"]] == [("no-key-text", "channel.apiKey")]
