@@ -11,6 +11,7 @@ from rich.table import Table
 from local.errors import LocalError
 from local.progress import Progress
 from local.workspace import CHECKOUT, stack_config
+from settings.errors import SettingsError
 from settings.settings import NAMESPACE, Settings
 from settings.upgrade import Step, rollouts, steps, told
 
@@ -34,8 +35,8 @@ def announce(stack: str, progress: Progress) -> None:
     """Before a preview: the consequences of what differs from git's HEAD, if there is a git and something does."""
     try:
         found = steps(_settings(_text_of(stack, "HEAD"), "HEAD"), _current(stack))
-    except (LocalError, ValueError):
-        return  # the preview itself says what is wrong with the file
+    except (LocalError, SettingsError):
+        return  # the preview itself says what is wrong with the file, and HEAD's may be of another program
     for step in found:
         progress.say(f"  {'FAILS: ' if step.fails else ''}{step.subject} ({step.change}): {step.consequence}")
 
@@ -62,7 +63,10 @@ def _text_of(stack: str, since: str) -> object:
         raise LocalError("git is not installed, so the deployed stack file can't be read; install git") from None
     if done.returncode:
         raise LocalError(f"--since {since}: git has no {name} there; name the revision that is deployed")
-    return yaml.safe_load(done.stdout)
+    try:
+        return yaml.safe_load(done.stdout)
+    except yaml.YAMLError:
+        raise LocalError(f"--since {since}: {name} is no YAML there; name another revision") from None
 
 
 def _settings(document: object, source: str) -> Settings:

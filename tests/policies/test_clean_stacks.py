@@ -91,3 +91,15 @@ def test_every_object_of_every_stack_passes_every_rule(stack, backend, ignored):
     assert len(objects) > 30
     found = judge(RULES, objects, Facts(settings.environment, settings))
     assert found == [], "\n".join(f"{v.rule}: {v.object}: {v.path}: {v.message}" for v in found)
+
+
+def test_pods_that_hold_the_store_pass_every_rule(ignored):
+    groups = values("prod", "native")
+    h100 = next(pool for pool in groups["nodePools"] if pool["name"] == "h100")
+    h100["rdmaResource"] = "rdma/hca_shared_devices_a"
+    groups["kvStore"]["storePods"] = {"segment": "128Gi", "pool": "h100"}
+    settings = Settings.from_mapping(groups)
+    objects = declared("prod", groups, ignored)
+    assert "mooncake-store-rdma" in {one.name for one in objects if one.kind == "Deployment"}
+    found = judge(RULES, objects, Facts(settings.environment, settings))
+    assert found == [], "\n".join(f"{v.rule}: {v.object}: {v.path}: {v.message}" for v in found)

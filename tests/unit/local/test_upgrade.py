@@ -73,6 +73,16 @@ def test_a_revision_that_git_has_not_is_named(checkout: Path):
     assert "--since nowhere" in str(result.exception)
 
 
+@pytest.mark.parametrize("text", ["config: {moonstack:models: 1}", "config: [", "1"])
+def test_a_deployed_file_that_this_program_can_not_read_stops_no_preview(checkout: Path, text: str):
+    (checkout / "Pulumi.x.yaml").write_text(text)
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run(["git", *identity, "commit", "-q", "-a", "-m", "y"], cwd=checkout, check=True, capture_output=True)
+    write(checkout, stack())
+    upgrade.announce("x", Progress())
+    assert "HEAD" in str(asked().exception)
+
+
 def test_a_checkout_without_git_is_previewed_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for module in (upgrade, workspace):
         monkeypatch.setattr(module, "CHECKOUT", tmp_path)

@@ -12,7 +12,9 @@ import yaml
 from components.kthena.autoscaling import autoscaling_objects
 from components.kthena.networking import model_route, model_server
 from components.kthena.serving import model_serving
+from components.kv_store import KvStoreArgs, engine_store_config, store_pods
 from components.pods.engine import engine_template
+from components.pods.store import store_deployment
 from components.router import router_arguments
 from components.serving_plan import engine_plans
 from settings.errors import SettingsError
@@ -109,6 +111,10 @@ def gentle(seed: int) -> dict[str, Any]:
             lambda: model[role].update(nodes=2),
             lambda: values.setdefault("kvStore", {}).update(enabled=False),
             lambda: values.setdefault("kvStore", {}).update(protocol=pick.choice(("tcp", "rdma", "ascend"))),
+            lambda: values.setdefault("kvStore", {}).update(
+                protocol=pick.choice(("tcp", "rdma", "ascend")),
+                storePods={"segment": pick.choice(("1Gi", "64Gi")), "replicas": pick.randint(1, 9)},
+            ),
             lambda: values.update(kthena={"release": pick.choice(("0.4", "1.0")), "topologyTier": 1}),
             lambda: model.update(priority=pick.choice(("low", "high")), prePull=True, longestRequestSeconds=30),
         )
@@ -118,7 +124,7 @@ def gentle(seed: int) -> dict[str, Any]:
 
 def test_whatever_is_accepted_can_be_built(runtime: LocalRuntime):
     """No setting passes validation and then breaks a builder: pods, Kthena's objects and stores of every accepted stack."""
-    built = 0
+    built = held = 0
     for values in (*map(mutated, range(300)), *map(gentle, range(400))):
         try:
             settings = Settings.from_mapping(values)
@@ -126,7 +132,12 @@ def test_whatever_is_accepted_can_be_built(runtime: LocalRuntime):
         except SettingsError:
             continue
         built += 1
-        store_protocols(settings)
+        for protocol in store_protocols(settings):
+            args = KvStoreArgs.of(settings, protocol)
+            assert engine_store_config(args, "any")["protocol"] == protocol
+            if (pods := store_pods(args, "any")) is not None:
+                assert store_deployment(pods, CONTEXT)["spec"]["replicas"] == pods.settings.replicas
+                held += 1
         for plan in plans:
             assert engine_template(plan.pod, plan.labels, plan.store_digest)["spec"]["containers"]
         for model in settings.models:
@@ -138,4 +149,4 @@ def test_whatever_is_accepted_can_be_built(runtime: LocalRuntime):
                 autoscaling_objects(model, settings.autoscaling.engines, settings.kthena.release, CONTEXT)
             else:
                 router_arguments(model, settings.cluster.namespace)
-    assert built > 100
+    assert built > 100 and held
