@@ -24,6 +24,8 @@ from tests.real.conftest import ROOT, kubectl
 NAMESPACE = "doctor-faults"
 PAUSE = "localhost/moonstack/pause:1"
 PATIENCE_SECONDS = 90
+UNTIL_TOLD = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()"
+RECOMPUTE = '{"kv_connector":"MooncakeStoreConnector","kv_load_failure_policy":"recompute"}'
 
 
 def pod(name: str, own: dict[str, str] | None = None, **container: Any) -> dict[str, Any]:
@@ -74,6 +76,15 @@ def unrouted() -> dict[str, Any]:
     return pod("unrouted", own, spec={"terminationGracePeriodSeconds": 600})
 
 
+def engine(name: str, identity: str, transfer: str) -> dict[str, Any]:
+    """A pod that counts as a Ready engine of dev's model, without PYTHONHASHSEED."""
+    own = {labels.ROLE: "decode", labels.MODEL: "dev-wide", labels.ROUTED: "true", "moonstack.dev/warm-pool": "false"}
+    thing = pod(name, own, **python(UNTIL_TOLD), spec={"terminationGracePeriodSeconds": 600})
+    thing["spec"]["containers"][0]["command"] += ["--kv-transfer-config", transfer]
+    thing["metadata"]["annotations"] = {labels.KV_IDENTITY: identity}
+    return thing
+
+
 def faults() -> dict[str, list[dict[str, Any]]]:
     """Diagnosis → the objects that make its fault."""
     missing = {"volumes": [{"name": "v", "configMap": {"name": "mooncake-store"}}]}
@@ -95,6 +106,10 @@ def faults() -> dict[str, list[dict[str, Any]]]:
         "scaler-off": [deployment("off", replicas=0), hpa("off", "off")],
         "rollout-stuck": [deployment("stuck", progressDeadlineSeconds=2, minReadySeconds=1, **_never_ready())],
         "store-master-down": [],
+        "not-ready": [pod("slow", readinessProbe={"httpGet": {"path": "/", "port": 1}, "periodSeconds": 1})],
+        "store-identities-differ": [engine("one", "a", RECOMPUTE), engine("two", "b", RECOMPUTE)],
+        "hash-seed-differs": [],
+        "load-failure-fatal": [engine("fatal", "a", '{"kv_connector":"MooncakeStoreConnector"}')],
     }
 
 
@@ -156,6 +171,10 @@ FAULTS = (
     "scaler-off",
     "rollout-stuck",
     "store-master-down",
+    "not-ready",
+    "store-identities-differ",
+    "hash-seed-differs",
+    "load-failure-fatal",
 )
 
 

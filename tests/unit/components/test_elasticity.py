@@ -141,6 +141,15 @@ def test_every_query_of_ours_passes_the_linter(engine: str, dev_values: dict[str
         assert lint_rule(ScalingRule(path=metric, query=text, target=value * factor)) == []
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_engines_without_requests_have_a_first_token_of_0_and_not_nan(engine: str, dev_values: dict[str, Any]):
+    """A quantile over nothing is NaN, which KEDA takes for a broken trigger: replicas would never fall."""
+    text, _, _ = query(elastic(dev_values, engine=engine).autoscaling.engines, served.TTFT, "m-decode-p", "n")
+    quantile, otherwise = text.split(" or ")
+    assert quantile.startswith("(histogram_quantile(") and quantile.endswith(" >= 0)")
+    assert otherwise.startswith("0 * sum(rate(")
+
+
 def test_a_foreign_adapter_gets_rules_and_no_rival(declared: Callable, dev_values: dict[str, Any]):
     recorder = declared(elastic(dev_values, metricsSource="prometheus-adapter"))
     assert recorder.created("APIService") == {}
