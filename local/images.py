@@ -17,7 +17,7 @@ from rich.console import Console
 from local.errors import LocalError
 from local.workspace import CHECKOUT
 from rules.chips import Arch
-from rules.versions import ENGINES
+from rules.versions import ENGINES, OWN_ARCHITECTURES
 
 OWN: Final = ("gateway", "router", "mooncake", "capacity")
 BASE: Final = "localhost/moonstack/base"
@@ -30,7 +30,7 @@ class Build:
 
     name: str
     arguments: tuple[tuple[str, str], ...] = ()
-    architectures: tuple[Arch, ...] = ("amd64", "arm64")
+    architectures: tuple[Arch, ...] = OWN_ARCHITECTURES
 
     @property
     def containerfile(self) -> Path:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rules.chips import Arch
+from rules.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,19 @@ ENGINES: Final[dict[str, EngineVersions]] = {
         ),
     )
 }
+OWN_ARCHITECTURES: Final[tuple[Arch, ...]] = ("amd64", "arm64")
+"""Of the images without an engine: gateway, router, mooncake, capacity; their wheels exist for these two."""
+
+
+def runs_on(path: str, pool: str, arch: Arch, image: str) -> list[Problem]:
+    """An image whose parts don't exist for the nodes' architecture can't be built for them: its pods would never start."""
+    there = ENGINES[image].architectures if image in ENGINES else OWN_ARCHITECTURES
+    if arch in there:
+        return []
+    limit = f"its nodes are {arch}, and the parts of image {image} exist for {', '.join(there)}"
+    return [Problem(path, pool, limit, "choose a pool of that architecture")]
+
+
 ROUTER: Final = "0.1.17"
 """vllm-router (native backend)."""
 KTHENA: Final = {"0.4": "v0.4.0", "1.0": "v1.0.0"}

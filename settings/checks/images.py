@@ -1,4 +1,4 @@
-"""A stack that doesn't use the local images names a reference for each image that it runs."""
+"""A stack that doesn't use the local images names a reference for each image that it runs, and each runs on its nodes."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from rules.chips import engine_chip
 from rules.connectors import joins_store
 from rules.problem import Problem
+from rules.versions import runs_on
 from settings.placed import placed
 
 if TYPE_CHECKING:
@@ -49,4 +50,17 @@ def needed_images(settings: "Settings") -> dict[str, str]:
     return needed
 
 
-CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (images_are_given,)
+def images_run_on_their_nodes(settings: "Settings") -> list[Problem]:
+    """Engines and store pods are placed on nodes for whose architecture their image exists."""
+    problems = []
+    for index, model in enumerate(settings.models):
+        for each in placed(settings, index):
+            image = engine_chip(each.member.chip.id, model.engine.build).engine_image
+            if image:
+                problems += runs_on(f"{each.member.path}.pool", each.pool.name, each.pool.arch, image)
+    pods = settings.kv_store.store_pods
+    pool = next((pool for pool in settings.node_pools if pods and pool.name == pods.pool), None)
+    return [*problems, *(runs_on("kvStore.storePods.pool", pool.name, pool.arch, "mooncake") if pool else ())]
+
+
+CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (images_are_given, images_run_on_their_nodes)

@@ -65,3 +65,25 @@ def test_every_pod_pulls_with_the_registrys_secret(declare_stack: Any):
     ]
     assert len(pods) == 5
     assert all(pod["imagePullSecrets"] == [{"name": "registry"}] for pod in pods)
+
+
+def test_an_engine_whose_parts_do_not_exist_for_the_nodes_architecture_is_refused():
+    """Ascend hosts are mostly arm64, and the CPU engine's wheels are for amd64."""
+    values = stack()
+    assert values["nodePools"][0]["arch"] == "arm64" and accepted(values), "the Ascend engine exists for both"
+    model = values["models"][1]
+    model |= {"connector": "none", "shape": "aggregated", "serve": model.pop("prefill") | {"pool": "npu"}}
+    del model["decode"]
+    model["engine"] = {"build": "cpu", "blockSize": 128}
+    assert refused(values, "models[1].serve[0].pool", "nodes are arm64", "engine-cpu exist for amd64")
+    values["nodePools"][0]["arch"] = "amd64"
+    assert accepted(values)
+
+
+def test_store_pods_run_where_mooncake_exists():
+    values = stack()
+    del values["models"][0]
+    values["kvStore"] = {"storePods": {"segment": "1Gi", "pool": "riscv"}}
+    assert refused(values, "kvStore.storePods.pool", "nodes are riscv64", "mooncake exist for amd64, arm64")
+    values["kvStore"]["storePods"]["pool"] = "edge"
+    assert accepted(values)
