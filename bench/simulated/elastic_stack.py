@@ -32,6 +32,8 @@ from settings.scaling_rules import scale_down, scale_up
 from settings.settings import Settings
 
 NAMESPACE = "moonstack-elastic"
+GONE_SECONDS = 180.0
+"""A router drains 41 s; the namespace's controller, which looks again after half of what remains, sees it a minute or more later."""
 MODEL, POOL = "sim", "ascend"
 SERVE, WARM = names.engine(MODEL, "serve", POOL), names.warm(MODEL, "serve", POOL)
 HPA_PATH = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers/{SERVE}"
@@ -270,7 +272,7 @@ def _remove(http: httpx.Client) -> None:
         f"/api/v1/namespaces/{NAMESPACE}",
     ):
         http.delete(path)
-    until(lambda: http.get(f"/api/v1/namespaces/{NAMESPACE}").status_code == 404, 60, "the namespace is gone")
+    until(lambda: http.get(f"/api/v1/namespaces/{NAMESPACE}").status_code == 404, GONE_SECONDS, "the namespace is gone")
 
 
 def _path(manifest: dict[str, Any]) -> str:
