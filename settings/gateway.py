@@ -83,7 +83,7 @@ class GatewaySettings(Group):
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
     """Largest request body; larger ones are answered with 413."""
     max_answer_bytes: int = Field(default=32 * 2**20, ge=1024, le=256 * 2**20)
-    """An answer that is not streamed is held to count its tokens; a larger one is refused with 500."""
+    """What a client that does not read its answer may hold of a pod's memory; larger answers pass as the client reads."""
     first_byte_seconds: int = Field(default=30, ge=1)
     """Silence of a streamed answer from the cluster after which the next target is tried (or the stream is cut)."""
     client_idle_seconds: int = Field(default=75, ge=5)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from components.envoy import filters
 from components.envoy.plan import PublicModel, Target, public_models
 from components.envoy.schema import METADATA, PAUSE_HEADER, Json, extension, response_header, seconds, typed
 from rules import names, ports
@@ -19,12 +20,14 @@ PAUSE_SECONDS: Final = 1
 """A dead engine is off its routers' lists within about a second (measured), and three attempts must not be over by then."""
 
 
-def composite(name: str, members: Sequence[str]) -> Json:
+def composite(name: str, members: Sequence[str], kthena: bool = False) -> Json:
     """One member an attempt. Retries are counted here, and the default of 3 at a time would cap the failover (envoyproxy/envoy#29762).
 
     Where every attempt goes to the same place, its answers ask for a pause: what failed there needs a second to be taken out.
+    `kthena` says that members reach Kthena's router directly: filters of members are never run, a composite's own are.
     """
-    again = {"typed_extension_protocol_options": _pausing()} if len(set(members)) == 1 < len(members) else {}
+    same = len(set(members)) == 1 < len(members)
+    answers = [*([_pause()] if same else []), *([_router_answer()] if kthena else [])]
     return {
         "name": name,
         "connect_timeout": "3s",
@@ -34,23 +37,50 @@ def composite(name: str, members: Sequence[str]) -> Json:
             "envoy.clusters.composite", "extensions.clusters.composite.v3.ClusterConfig",
             clusters=[{"name": member} for member in members],
         ),
-        **again,
+        **({"typed_extension_protocol_options": _filtered(answers)} if answers else {}),
     }  # fmt: skip
 
 
-def _pausing() -> Json:
-    """Envoy's backoff begins at 0 unless the answer names a pause; filters of a composite's members are never run, its own are."""
+def _ejection(model: ModelSettings) -> Json:
+    """When a router is left out. Kthena's answers for its engines with 5xx even where a caller asked too much: only silence counts."""
+    common = {"interval": "1s", "base_ejection_time": "5s", "max_ejection_percent": 100}
+    if model.backend == "kthena":
+        return common | {
+            "split_external_local_origin_errors": True,
+            "consecutive_local_origin_failure": 3,
+            "enforcing_consecutive_5xx": 0,
+            "enforcing_consecutive_gateway_failure": 0,
+            "enforcing_success_rate": 0,
+        }
+    return common | {
+        "consecutive_gateway_failure": 3,
+        "enforcing_consecutive_gateway_failure": 100,
+        "consecutive_5xx": 5,
+    }
+
+
+def _to_routers(model: ModelSettings) -> Json:
+    if model.backend == "kthena":
+        return _filtered([_router_answer()])
+    return protocols(explicit_http_config={"http_protocol_options": {}})
+
+
+def _filtered(answers: list[Json]) -> Json:
+    codec = extension("codec", "extensions.filters.http.upstream_codec.v3.UpstreamCodec")
+    return protocols(http_filters=[*answers, codec], explicit_http_config={"http_protocol_options": {}})
+
+
+def _pause() -> Json:
+    """Envoy's backoff begins at 0 unless the answer names a pause."""
     pause = {"append": response_header(PAUSE_HEADER, str(PAUSE_SECONDS))}
-    return protocols(
-        http_filters=[
-            extension(
-                "pause", "extensions.filters.http.header_mutation.v3.HeaderMutation",
-                mutations={"response_mutations": [pause]},
-            ),
-            extension("codec", "extensions.filters.http.upstream_codec.v3.UpstreamCodec"),
-        ],
-        explicit_http_config={"http_protocol_options": {}},
+    return extension(
+        "pause", "extensions.filters.http.header_mutation.v3.HeaderMutation",
+        mutations={"response_mutations": [pause]},
     )  # fmt: skip
+
+
+def _router_answer() -> Json:
+    return filters.lua("router-answer", filters.router_answer_source())
 
 
 def routers(settings: Settings, model: ModelSettings) -> Json:
@@ -75,14 +105,7 @@ def routers(settings: Settings, model: ModelSettings) -> Json:
             "update_merge_window": "0s",
         },
         "circuit_breakers": {"thresholds": [threshold("DEFAULT", first), threshold("HIGH", _MOST)]},
-        "outlier_detection": {
-            "consecutive_gateway_failure": 3,
-            "enforcing_consecutive_gateway_failure": 100,
-            "consecutive_5xx": 5,
-            "interval": "1s",
-            "base_ejection_time": "5s",
-            "max_ejection_percent": 100,
-        },
+        "outlier_detection": _ejection(model),
         "health_checks": [
             {
                 "timeout": "3s",
@@ -96,7 +119,7 @@ def routers(settings: Settings, model: ModelSettings) -> Json:
             }
         ],
         "load_assignment": assignment(name, [endpoint(socket(host, port), {"served_by": target.served_by})]),
-        "typed_extension_protocol_options": protocols(explicit_http_config={"http_protocol_options": {}}),
+        "typed_extension_protocol_options": _to_routers(model),
     }
 
 

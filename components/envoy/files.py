@@ -81,7 +81,7 @@ def _clusters(settings: Settings, pod: Pod, models: list[plan.PublicModel]) -> l
         *(routers(settings, model) for model in settings.models),
         *([channel.cluster(settings, pod), *channel.proxy_cluster(settings)] if settings.channel.enabled else []),
         *hops(models),
-        *routes.composites(models),
+        *routes.composites(settings, models),
         *moe.group_clusters(settings, models),
         *wishes.wish_clusters(settings, models),
     ]

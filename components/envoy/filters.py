@@ -14,12 +14,12 @@ _LUA: Final = Path(__file__).parent / "lua"
 
 
 def public(settings: Settings, pod: Pod) -> list[Json]:
-    """Health, flood limit, key, its version, its limit, body size, model, token counts."""
+    """Health, flood limit, key, its client and version, its limit, body size, model, token counts."""
     return [
         health_check(),
         limits.address_limit(settings),
         from_ecds(envoy_keys.FILTER, envoy_keys.FILTER_TYPE, pod.keys, envoy_keys.FILE),
-        lua("key-version", _script("version")),
+        access_log.facts(),
         from_ecds(limits.FILTER, limits.FILTER_TYPE, pod.config, "limits.yaml"),
         extension(
             "body-size", "extensions.filters.http.body_size_limit.v3.BodySizeLimit",
@@ -29,7 +29,7 @@ def public(settings: Settings, pod: Pod) -> list[Json]:
         extension(
             CHOOSE, "extensions.filters.http.lua.v3.Lua", source_codes={CHOOSE: {"inline_string": _script("choose")}}
         ),
-        *(access_log.token_readers() if settings.channel_models.observability.record_token_usage else []),
+        *([access_log.streamed_usage()] if settings.channel_models.observability.record_token_usage else []),
     ]  # fmt: skip
 
 
@@ -52,10 +52,11 @@ def lua(name: str, source: str) -> Json:
 
 
 def pick_source(settings: Settings) -> str:
-    """The program that finds a request's model."""
+    """The program that finds a request's model and, when wanted, counts the tokens of whole answers: a filter costs as much as both."""
     metered = "".join(f"['{client}']=true," for client in _metered(settings))
     constants = f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {{{metered}}}"
-    return f"{_script('body')}\n{constants}\n{_script('pick')}"
+    counting = _script("usage") if settings.channel_models.observability.record_token_usage else ""
+    return f"{_script('body')}\n{constants}\n{_script('pick')}{counting}"
 
 
 def target_source(settings: Settings, outside: bool) -> str:
@@ -81,6 +82,11 @@ def _isolated(settings: Settings) -> str:
 def channel_answer_source() -> str:
     """The program that words the channel's refusals for our callers."""
     return _script("channel_answer")
+
+
+def router_answer_source() -> str:
+    """The program that words what Kthena's router says of itself, with the status that it means."""
+    return _script("router_answer")
 
 
 def _script(name: str) -> str:

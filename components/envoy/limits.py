@@ -2,10 +2,12 @@
 
 from typing import Any, Final
 
+from components.envoy.access_log import KEY
 from components.envoy.schema import Json, extension, typed
 from rules.envoy_keys import CLIENT_HEADER
 from settings.settings import Settings
 
+CLIENT_METADATA: Final = {"key": KEY, "path": [{"key": "client"}]}
 FILTER: Final = "client-limits"
 FILTER_TYPE: Final = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
 LIMIT_HEADER: Final = "x-moonstack-limit"
@@ -47,7 +49,7 @@ def client_limits(settings: Settings) -> Json:
     config = {
         "@type": FILTER_TYPE,
         **_filter("client"),
-        "rate_limits": [{"actions": [{"request_headers": {"header_name": CLIENT_HEADER, "descriptor_key": "client"}}]}],
+        "rate_limits": [{"actions": [{"metadata": {"descriptor_key": "client", "metadata_key": CLIENT_METADATA}}]}],
         "descriptors": descriptors,
     }
     return typed("config.core.v3.TypedExtensionConfig", name=FILTER, typed_config=config)

@@ -65,10 +65,11 @@ def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Js
     )
 
 
-def composites(models: Sequence[PublicModel]) -> list[Json]:
+def composites(settings: Settings, models: Sequence[PublicModel]) -> list[Json]:
     """The composite cluster of each route: all attempts for chat, those inside the cluster for other paths."""
+    kthena = {model.name for model in settings.models if model.backend == "kthena"}
     return [
-        composite(name, attempts)
+        composite(name, attempts, kthena=not {target.model for target in model.inside()}.isdisjoint(kthena))
         for model in models
         for name, attempts in (
             (composite_name(model), members(model)),

@@ -29,12 +29,16 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """A server on loopback. `fault` is a status to answer, or one of hang, cut; `ready` is what readiness says."""
+    """A server on loopback. `fault` is a status to answer, or one of hang, cut; `ready` is what readiness says.
+
+    `said` is the text of a status to answer, for servers whose errors have another form.
+    """
 
     name: str
     port: int = field(default_factory=free_port)
     host: str = "127.0.0.1"
     fault: int | str | None = None
+    said: str | None = None
     ready: bool = True
     delay: float = 0
     chunk_gap: float = 0.0
@@ -91,7 +95,8 @@ class Upstream:
         if self.fault == "hang":
             await asyncio.sleep(60)
         if isinstance(self.fault, int):
-            await _answer(send, self.fault, json.dumps({"error": {"message": f"fault of {self.name}"}}).encode())
+            error = self.said or json.dumps({"error": {"message": f"fault of {self.name}"}})
+            await _answer(send, self.fault, error.encode())
             return
         await asyncio.sleep(self.delay)
         asked = json.loads(body or b"{}")

@@ -8,7 +8,15 @@ local function tells_usage(headers, found)
   return not string.find(path, '^/v1/chat/completions') and not string.find(path, '^/v1/completions')
 end
 
+-- Up to here the client's header names the version of its key, too; all that follows knows clients by id.
+local function known_by_id(headers)
+  local client = string.gsub(headers:get('x-moonstack-client') or '', '@%x*', '', 1)
+  headers:replace('x-moonstack-client', client)
+  return client
+end
+
 function envoy_on_request(handle)
+  local client = known_by_id(handle:headers())
   if handle:headers():get(':method') ~= 'POST' then return end
   local body = handle:body()
   if body == nil then return end
@@ -20,7 +28,7 @@ function envoy_on_request(handle)
   local headers = handle:headers()
   headers:replace('x-moonstack-model', model)
   headers:replace('x-moonstack-stream', found.stream and 'true' or 'false')
-  local client, added, changed = headers:get('x-moonstack-client'), '', text
+  local added, changed = '', text
   if ISOLATE then
     local salt = client .. ':'
     if found.cache_salt then
