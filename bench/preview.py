@@ -26,6 +26,9 @@ EMPTY_FACTOR: Final = 3
 LARGE_SECONDS: Final = 45.0
 LARGE_MEBIBYTES: Final = 1024
 """Limits of 2,000 resources; the memory is that of the largest process."""
+PACK_RESOURCES: Final = 1000
+PACK_SECONDS: Final = 10.0
+"""What the policies may take over so many resources."""
 LINEAR_WITHIN: Final = 1.5
 """A resource of the largest stack costs at most so many times one of the smallest."""
 RESOURCES_A_MODEL: Final = 14
@@ -64,13 +67,15 @@ def measure(
         prod = preview_of("prod, with the pack", pack=True)
         floor = preview_of(f"{wanted[-1]} plain ConfigMaps", program=_MAPS.format(count=wanted[-1]))
         grown = [preview_of(f"generated, {size}", generated(size), pack=True) for size in wanted]
+        unjudged = preview_of(f"generated, {PACK_RESOURCES}, without the pack", generated(PACK_RESOURCES))
     except LocalError as error:
         typer.echo(f"bench preview: {error}", err=True)
         raise typer.Exit(2) from None
-    verdicts = judge(empty, prod, grown)
-    _show([empty, prod, floor, *grown], verdicts)
+    verdicts = judge(empty, prod, grown) | judge_pack(unjudged, grown)
+    costs = [empty, prod, floor, *grown, unjudged]
+    _show(costs, verdicts)
     if json_file:
-        document = {"previews": [asdict(cost) for cost in (empty, prod, floor, *grown)], "goals": verdicts}
+        document = {"previews": [asdict(cost) for cost in costs], "goals": verdicts}
         write(json_file, json.dumps(document, indent=2))
     raise typer.Exit(0 if all(verdicts.values()) else 1)
 
@@ -104,6 +109,18 @@ def judge(empty: Cost, prod: Cost, grown: list[Cost]) -> dict[str, bool]:
             last <= LINEAR_WITHIN * first
         )
     return verdicts
+
+
+def judge_pack(unjudged: Cost, grown: list[Cost]) -> dict[str, bool]:
+    """Limit of the pack → whether it was kept; empty when no stack of that size was previewed with it."""
+    judged = next((cost for cost in grown if cost.resources == unjudged.resources), None)
+    if judged is None:
+        return {}
+    spent = judged.cpu_seconds - unjudged.cpu_seconds
+    return {
+        f"the pack over {unjudged.resources} resources: {spent:.1f} s of CPU, within {PACK_SECONDS:g} s": spent
+        <= PACK_SECONDS
+    }
 
 
 def preview_of(

@@ -1,6 +1,5 @@
 """Every rule catches its saboteur, leaves the clean twin alone, and says so when a value is unknown."""
 
-import time
 from copy import deepcopy
 
 import pytest
@@ -122,14 +121,12 @@ def test_a_rule_has_exactly_one_check():
     assert {checks(rule) for rule in RULES} == {1}
 
 
-def test_a_thousand_objects_are_judged_in_ten_seconds():
+def test_one_bad_object_is_found_among_a_thousand():
     key = fake_key()
     objects = [Object(deployment(name=f"app-{number}")) for number in range(500)]
     objects += [
         Object(thing("ConfigMap", f"c-{number}", data={"a.toml": "x = 1\ny = 2\n" * 50})) for number in range(499)
     ]
     objects.append(Object(thing("ConfigMap", "last", data={"x": key})))
-    start = time.perf_counter()
     caught = judge(RULES, objects, CASES["chips-on-a-pool"].facts)
-    assert time.perf_counter() - start < 10
-    assert any(violation.rule == "no-key-text" and violation.object == "ConfigMap llm/last" for violation in caught)
+    assert {violation.object for violation in caught if violation.rule == "no-key-text"} == {"ConfigMap llm/last"}

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from bench import elasticity, gateway, preview, serving
 from bench.__main__ import app
-from bench.preview import Cost, generated, judge
+from bench.preview import Cost, generated, judge, judge_pack
 from local.workspace import stack_config
 from settings.settings import Settings
 
@@ -39,6 +39,15 @@ def test_an_unknown_stack_is_one_line():
 def test_a_generated_stack_is_valid_and_grows_with_its_size():
     sizes = [len(Settings.from_mapping(config(size)).models) for size in (500, 1000, 2000)]
     assert sizes == [31, 66, 138]
+
+
+def test_the_packs_share_is_what_a_preview_costs_more_with_it():
+    def cost(cpu_seconds: float, resources: int = 1000) -> Cost:
+        return Cost(name="", resources=resources, seconds=1, cpu_seconds=cpu_seconds, mebibytes=1)
+
+    assert list(judge_pack(cost(10), [cost(9, 500), cost(19)]).values()) == [True]
+    assert list(judge_pack(cost(10), [cost(21)]).values()) == [False]
+    assert judge_pack(cost(10), [cost(9, 500)]) == {}
 
 
 def test_the_limits_of_a_preview_are_judged_on_its_figures():
