@@ -15,6 +15,7 @@ from local.rehearse.crds import custom_resources
 from rules import kthena
 from tests.real.conftest import kubectl
 from tests.real.test_kthena_objects import api, namespace, rendered, settings  # noqa: F401  (fixtures)
+from tests.unit.serving.kthena_crds import crds
 
 NAMESPACE = "moonstack"
 IN_PLACE = ("ModelServing", "ModelServer", "ModelRoute")
@@ -26,6 +27,8 @@ def test_a_stack_goes_from_0_4_to_1_0_in_place_and_leaves_nothing_of_0_4(
     namespace: None,  # noqa: F811
     tmp_path: Path,
 ):
+    for release in kthena.KINDS:
+        crds(release)
     old, new = (objects_of(release, tmp_path / release) for release in kthena.KINDS)
     with definitions(api, custom_resources(settings("0.4"))):
         applied(tmp_path / "0.4", old)
@@ -64,6 +67,7 @@ def objects_of(release: kthena.Release, folder: Path) -> dict[tuple[str, str], P
 def applied(folder: Path, objects: dict[Any, Path]) -> None:
     """Apply a folder in strict mode; a definition that was just changed is read by its new schema a moment later."""
     flags = ("--server-side", "--validate=strict", "--force-conflicts")
+    said = ""
     for attempt in range(10):
         said = kubectl("apply", *flags, "-f", str(folder), check=attempt == 9)
         if said.count("serverside-applied") == len(objects):
