@@ -19,6 +19,8 @@ STORE_START_FAILURES: Final = 60
 """Startup probe failures of a store pod, one every 2 s: it looks for a master for 88 s and then ends by itself (0.3.13, measured)."""
 STARTUP_SAFETY: Final = 3
 FIRST_BYTE_MARGIN_SECONDS: Final = 5
+LONGEST: Final = 2**31 - 1
+"""Kubernetes counts seconds and probe failures in 32 bits."""
 
 
 def load_seconds(weight_bytes: int, bytes_per_second: int, engine_start_seconds: int) -> int:
@@ -28,7 +30,7 @@ def load_seconds(weight_bytes: int, bytes_per_second: int, engine_start_seconds:
 
 def startup_failure_threshold(load: int) -> int:
     """Startup probe failures allowed at one probe every `PROBE_PERIOD_SECONDS`."""
-    return math.ceil(max(STARTUP_FLOOR_SECONDS, STARTUP_SAFETY * load) / PROBE_PERIOD_SECONDS)
+    return min(LONGEST, math.ceil(max(STARTUP_FLOOR_SECONDS, STARTUP_SAFETY * load) / PROBE_PERIOD_SECONDS))
 
 
 def router_prestop_seconds(longest_request: int) -> int:
@@ -49,4 +51,4 @@ def grace_seconds(longest_request: int) -> int:
 def rollout_seconds(load: int, longest_request: int, pods: int) -> int:
     """How long a rollout of `pods` one after the other may take (progressDeadlineSeconds and Pulumi's own timeout)."""
     one = max(STARTUP_FLOOR_SECONDS, STARTUP_SAFETY * load) + grace_seconds(longest_request)
-    return one * max(1, pods)
+    return min(LONGEST, one * max(1, pods))

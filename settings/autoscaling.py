@@ -25,9 +25,9 @@ class GatewayScaling(Group):
 
     enabled: bool = True
     """Whether the gateway is scaled; else it has `gateway.replicas`."""
-    min_replicas: int = Field(default=8, ge=1)
+    min_replicas: int = Field(default=8, ge=1, le=10_000)
     """Fewest pods."""
-    max_replicas: int = Field(default=256, ge=1)
+    max_replicas: int = Field(default=256, ge=1, le=10_000)
     """Most pods; times `channel.ratelimit.qpsPerPod` within `channel.quotaQps`."""
     scale_out_threshold: float = Field(default=0.75, gt=0, le=1)
     """Share of `channel.ratelimit.qpsPerPod` above which pods are added."""
@@ -50,9 +50,9 @@ class GatewayScaling(Group):
 class RoleRange(Group):
     """Replica bounds of one role, where they differ from the common ones."""
 
-    min_replicas: int | None = Field(default=None, ge=1)
+    min_replicas: int | None = Field(default=None, ge=1, le=10_000)
     """Fewest pods of the role."""
-    max_replicas: int | None = Field(default=None, ge=1)
+    max_replicas: int | None = Field(default=None, ge=1, le=10_000)
     """Most pods of the role."""
 
 
@@ -63,7 +63,7 @@ class Trigger(Group):
     """Its name."""
     query: Annotated[str, LINES] = Field(min_length=1)
     """PromQL."""
-    target: float = Field(gt=0)
+    target: float = Field(gt=0, le=10**12)
     """Value per pod."""
 
 
@@ -80,9 +80,9 @@ class PredictionSettings(Group):
     """Days of load that the forecast looks back on."""
     quantile: float = Field(default=0.8, gt=0, lt=1)
     """Quantile of those days that counts."""
-    requests_per_pod: float | None = Field(default=None, gt=0)
+    requests_per_pod: float | None = Field(default=None, gt=0, le=65_536)
     """Requests in flight that one pod serves within the TTFT target; 75 % of maxNumSeqs when not given."""
-    step_up_pods: int = Field(default=20, ge=1)
+    step_up_pods: int = Field(default=20, ge=1, le=10_000)
     """Most pods by which a floor rises in a minute: a floor escapes the HPA's own policy."""
 
 
@@ -101,7 +101,7 @@ class ScheduledWindow(Group):
     """Local time; earlier than start means the next day."""
     timezone: str = "UTC"
     """Name of the time zone."""
-    min_replicas: int = Field(ge=1)
+    min_replicas: int = Field(ge=1, le=10_000)
     """The floor."""
 
     @field_validator("timezone")
@@ -133,39 +133,39 @@ class EngineScaling(Group):
     """For implementation keda."""
     engine: Engine = "vllm"
     """Whose metrics are read."""
-    min_replicas: int = Field(default=2, ge=1)
+    min_replicas: int = Field(default=2, ge=1, le=10_000)
     """Fewest pods of a role and pool."""
-    max_replicas: int = Field(default=10, ge=1)
+    max_replicas: int = Field(default=10, ge=1, le=10_000)
     """Most pods of a role and pool."""
     roles: dict[Role, RoleRange] = Field(default_factory=dict)
     """Other bounds for single roles."""
-    queue_depth: float = Field(default=10, gt=0)
+    queue_depth: float = Field(default=10, gt=0, le=1_000_000)
     """Target: requests that wait, per pod."""
-    ttft_seconds: float = Field(default=2, gt=0)
+    ttft_seconds: float = Field(default=2, gt=0, le=86_400)
     """Target: 95th percentile of the time to the first token."""
     ttft_window_seconds: int = Field(default=60, ge=5, le=600)
     """Span over which that percentile is taken."""
     kv_utilization_percent: float = Field(default=85, gt=0, le=100)
     """Target: KV cache in use."""
-    running_requests: float | None = Field(default=None, gt=0)
+    running_requests: float | None = Field(default=None, gt=0, le=65_536)
     """Target of requests in a decode pod's batch; 75 % of maxNumSeqs when not given."""
     scale_up_window_seconds: int = Field(default=30, ge=0, le=3600)
     """How long a need must last."""
-    scale_up_pods: int = Field(default=2, ge=1)
+    scale_up_pods: int = Field(default=2, ge=1, le=10_000)
     """Pods added in a period, at most."""
     scale_up_period_seconds: int = Field(default=60, ge=1, le=1800)
     """The period."""
     scale_down_window_seconds: int = Field(default=300, ge=0, le=3600)
     """How long a need must be gone."""
-    scale_down_pods: int = Field(default=1, ge=1)
+    scale_down_pods: int = Field(default=1, ge=1, le=10_000)
     """Pods taken away in a period, at most."""
     scale_down_period_seconds: int = Field(default=120, ge=1, le=1800)
     """The period."""
     triggers: tuple[Trigger, ...] = ()
     """More triggers, for implementation keda."""
-    decode_per_prefill: float | None = Field(default=None, gt=0)
+    decode_per_prefill: float | None = Field(default=None, gt=0, le=1000)
     """Fewest decode pods for each prefill pod, kept by floors."""
-    prefill_per_decode: float | None = Field(default=None, gt=0)
+    prefill_per_decode: float | None = Field(default=None, gt=0, le=1000)
     """Fewest prefill pods for each decode pod, kept by floors."""
     prediction: PredictionSettings = PredictionSettings()
     """The predictive floor."""

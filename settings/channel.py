@@ -16,9 +16,9 @@ class RetrySettings(Group):
 
     max_attempts: int = Field(default=3, ge=1, le=10)
     """Attempts of a request in total, in the cluster and at the channel."""
-    backoff_base_ms: int = Field(default=200, ge=1)
+    backoff_base_ms: int = Field(default=200, ge=1, le=300_000)
     """First step of the pause between attempts."""
-    backoff_max_ms: int = Field(default=2000, ge=1)
+    backoff_max_ms: int = Field(default=2000, ge=1, le=300_000)
     """Largest step."""
     retry_on_status: tuple[Status, ...] = (429, 500, 502, 503, 504)
     """Answers that are tried again elsewhere."""
@@ -27,9 +27,9 @@ class RetrySettings(Group):
 class RateLimitSettings(Group):
     """What one gateway pod may send to the channel."""
 
-    qps_per_pod: int = Field(default=120, ge=1)
+    qps_per_pod: int = Field(default=120, ge=1, le=1_000_000)
     """Requests a second."""
-    burst: int = Field(default=240, ge=1)
+    burst: int = Field(default=240, ge=1, le=1_000_000)
     """Requests at once."""
 
 
@@ -49,7 +49,7 @@ class ChipSettings(Group):
 
     preference: tuple[Chip, ...] = ("ascend", "nvidia", "xuantie")
     """Order among targets of equal price."""
-    health_check_interval_seconds: int = Field(default=10, ge=1)
+    health_check_interval_seconds: int = Field(default=10, ge=1, le=3600)
     """How often the models' routers are asked whether they are well."""
 
 
@@ -66,23 +66,23 @@ class ChannelSettings(Group):
     """Id of the outbound key (group keys) that the gateway presents."""
     api_key_env: str = "TAOTOKEN_API_KEY"
     """Name of the variable that config.toml gives for the key; never the key."""
-    connect_timeout_ms: int = Field(default=3000, ge=1)
+    connect_timeout_ms: int = Field(default=3000, ge=1, le=300_000)
     """Until a connection stands."""
-    read_timeout_ms: int = Field(default=30_000, ge=1)
+    read_timeout_ms: int = Field(default=30_000, ge=1, le=86_400_000)
     """Silence of a streamed answer after which it is given up."""
-    max_idle_conns: int = Field(default=256, ge=1)
+    max_idle_conns: int = Field(default=256, ge=1, le=1_000_000)
     """Open connections of a gateway pod, at most."""
-    max_idle_conns_per_host: int = Field(default=64, ge=1)
+    max_idle_conns_per_host: int = Field(default=64, ge=1, le=1_000_000)
     """The same for one address of the channel."""
-    max_concurrent: int = Field(default=1024, ge=1)
+    max_concurrent: int = Field(default=1024, ge=1, le=1_000_000)
     """Concurrency budget: requests that one gateway pod may have open at the channel."""
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
     """How long an answer that is not streamed may take: it has no first byte before its last."""
     proxy: HostPort | None = None
     """host:port of an HTTP proxy that the channel is reached through (CONNECT); TLS goes through it untouched."""
-    daily_requests: int | None = Field(default=None, ge=1)
+    daily_requests: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Cap on what all gateway pods together send to the channel in a day; above it the channel is answered for with 429."""
-    quota_qps: int = Field(default=30_720, ge=1)
+    quota_qps: int = Field(default=30_720, ge=1, le=100_000_000)
     """What the channel's contract allows in total; gateway maximum × qpsPerPod must stay within (A8)."""
     retry: RetrySettings = RetrySettings()
     """What is tried again."""
@@ -101,7 +101,7 @@ class ChannelModel(Group):
     """The public name."""
     model_name: ModelName
     """The model's exact name at the channel."""
-    max_tokens: int = Field(ge=1)
+    max_tokens: int = Field(ge=1, le=10_000_000)
     """Put into a chat body that lacks it."""
     temperature: float = Field(ge=0, le=2)
     """Put into a chat body that lacks it."""
@@ -111,9 +111,9 @@ class ChannelModel(Group):
     """Chips on which the cluster may serve it."""
     in_cluster: ModelName | None = None
     """The model of this stack that is the same; the one called `modelName` when not given."""
-    price_per_million_input: float = Field(default=0, ge=0)
+    price_per_million_input: float = Field(default=0, ge=0, le=1_000_000)
     """Yuan for a million prompt tokens at the channel."""
-    price_per_million_output: float = Field(default=0, ge=0)
+    price_per_million_output: float = Field(default=0, ge=0, le=1_000_000)
     """Yuan for a million answer tokens at the channel."""
 
 

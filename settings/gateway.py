@@ -53,17 +53,17 @@ class RouteSettings(Group):
 class InboundLimits(Group):
     """What one client may send; limits are per gateway pod."""
 
-    address_qps: int = Field(default=1000, ge=1)
+    address_qps: int = Field(default=1000, ge=1, le=1_000_000)
     """Requests a second from one address, counted before the key is looked at."""
-    address_burst: int = Field(default=2000, ge=1)
+    address_burst: int = Field(default=2000, ge=1, le=1_000_000)
     """Requests that one address may send at once."""
     header_kilobytes: int = Field(default=32, ge=8, le=512)
     """All headers of a request together."""
     header_count: int = Field(default=64, ge=16, le=1000)
     """Headers of a request."""
-    header_seconds: int = Field(default=10, ge=1)
+    header_seconds: int = Field(default=10, ge=1, le=3600)
     """A client that takes longer to send its headers is cut off."""
-    connections: int = Field(default=10_000, ge=16)
+    connections: int = Field(default=10_000, ge=16, le=1_000_000)
     """Open client connections of a pod."""
 
 
@@ -76,17 +76,17 @@ class GatewaySettings(Group):
     """The pods' data port."""
     grpc_port: Port = ports.GATEWAY_GRPC
     """HTTP/2 in clear text, inside the cluster only."""
-    max_concurrent_streams: int = Field(default=4096, ge=1)
+    max_concurrent_streams: int = Field(default=4096, ge=1, le=1_000_000)
     """HTTP/2 streams of one client connection."""
-    stream_timeout_seconds: int = Field(default=30, ge=1)
+    stream_timeout_seconds: int = Field(default=30, ge=1, le=86_400)
     """A request must have arrived in full by then."""
     max_body_bytes: int = Field(default=4 * 2**20, ge=1024, le=64 * 2**20)
     """Largest request body; larger ones are answered with 413."""
     max_answer_bytes: int = Field(default=32 * 2**20, ge=1024, le=256 * 2**20)
     """What a client that does not read its answer may hold of a pod's memory; larger answers pass as the client reads."""
-    first_byte_seconds: int = Field(default=30, ge=1)
+    first_byte_seconds: int = Field(default=30, ge=1, le=86_400)
     """Silence of a streamed answer from the cluster after which the next target is tried (or the stream is cut)."""
-    client_idle_seconds: int = Field(default=75, ge=5)
+    client_idle_seconds: int = Field(default=75, ge=5, le=86_400)
     """Idle client connections are closed after this: longer than the load balancer in front, so that it closes first."""
     trusted_hops: int = Field(default=0, ge=0, le=8)
     """Proxies in front whose x-forwarded-for entry is believed."""

@@ -29,11 +29,11 @@ class KeySettings(Group):
     """client, smoke: keys that we issue, for our callers and probes; debug, fallback, coding: keys of the channel."""
     owner: str = Field(min_length=1)
     """The application that holds the key."""
-    qps: int | None = Field(default=None, ge=1)
+    qps: int | None = Field(default=None, ge=1, le=1_000_000)
     """Requests a second at each gateway pod; more are answered with 429."""
-    tokens_per_day: int | None = Field(default=None, ge=1)
+    tokens_per_day: int | None = Field(default=None, ge=1, le=10**15)
     """Tokens until midnight UTC, over all gateway pods; then 429. Of an outbound key: those at the channel, which is closed then."""
-    spend_per_day: float | None = Field(default=None, gt=0)
+    spend_per_day: float | None = Field(default=None, gt=0, le=10**9)
     """Yuan until midnight UTC at the channel (tokens x price), over all gateway pods; then the channel is closed with 429.
 
     Of an outbound key: what it pays for; of a client key: what its own requests cost.

@@ -17,7 +17,7 @@ class KthenaSettings(Group):
     """Without Volcano, pods that name it stay Pending."""
     gang: bool = True
     """Start a group only when all its pods fit; needs Volcano."""
-    topology_tier: int | None = Field(default=None, ge=1)
+    topology_tier: int | None = Field(default=None, ge=1, le=100)
     """Highest tier of Volcano's HyperNode tree that a group may span; needs Volcano."""
     recovery: Literal["RoleRecreate", "ServingGroupRecreate", "None"] = "ServingGroupRecreate"
     """ServingGroupRecreate: peers of a restarted pod keep stale transfer state (vllm-project/vllm#49238)."""
@@ -27,7 +27,7 @@ class KthenaSettings(Group):
     """trafficPolicy.timeout; 0.4 stores and ignores it."""
     retry_attempts: int = Field(default=3, ge=0, le=10)
     """trafficPolicy.retry.attempts; 0.4 stores and ignores it."""
-    retry_interval_ms: int = Field(default=150, ge=1)
+    retry_interval_ms: int = Field(default=150, ge=1, le=300_000)
     """trafficPolicy.retry.retryInterval; 0.4 stores and ignores it."""
 
     @model_validator(mode="after")
@@ -51,9 +51,9 @@ class RouteTarget(Group):
 class RouteRateLimit(Group):
     """Tokens per unit that Kthena's router lets through for this model; its counts are estimates."""
 
-    input_tokens: int | None = Field(default=None, ge=1)
+    input_tokens: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Prompt tokens a unit."""
-    output_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Answer tokens a unit."""
     unit: Literal["second", "minute", "hour", "day", "month"] = "minute"
     """The unit of time."""

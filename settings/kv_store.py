@@ -59,13 +59,13 @@ class KvStoreSettings(Group):
     """Transport of the stack's first store; chips with another one get a store of their own."""
     device: str = ""
     """RDMA device names, empty for TCP and Ascend."""
-    client_ttl_seconds: int = Field(default=10, ge=1)
+    client_ttl_seconds: int = Field(default=10, ge=1, le=86_400)
     """After this silence the master forgets a client's segments."""
     ha: StoreElection | None = None
     """Several masters instead of one; without it a lost master is a new, empty one after a few seconds."""
     store_pods: StorePods | None = None
     """Memory in pods of its own, for stores over TCP and RDMA; without it engines lend all of it."""
-    lease_ttl_ms: int = Field(default=10_000, ge=1000)
+    lease_ttl_ms: int = Field(default=10_000, ge=1000, le=86_400_000)
     """How long an object that is being read can't be evicted."""
 
     def pods_of(self, protocol: Protocol) -> StorePods | None:

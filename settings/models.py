@@ -28,11 +28,11 @@ class EngineSettings(Group):
     """vLLM's name of the quantisation, part of the KV identity."""
     block_size: int = Field(default=16, ge=1, le=256)
     """Tokens of a KV block, part of the KV identity."""
-    max_model_len: int = Field(default=32_768, ge=256)
+    max_model_len: int = Field(default=32_768, ge=256, le=10_000_000)
     """Tokens of prompt and answer together, at most."""
-    max_num_seqs: int = Field(default=256, ge=1)
+    max_num_seqs: int = Field(default=256, ge=1, le=65_536)
     """Requests in a pod's batch, at most."""
-    hash_seed: int = Field(default=0, ge=0)
+    hash_seed: int = Field(default=0, ge=0, le=2**32 - 1)
     """Seed of the block hashes (PYTHONHASHSEED): sharers of a store must agree on it."""
     extra_args: Annotated[tuple[str, ...], LINES] = ()
     """More flags of the engine; those that settings already say are refused."""
@@ -49,7 +49,7 @@ class RoleSettings(Group):
     """Chips a pod (tensor parallel size, times `nodes`, unless given)."""
     nodes: int = Field(default=1, ge=1, le=16)
     """Pods that form one engine together, for models larger than a node; backend kthena only."""
-    tensor_parallel: int | None = Field(default=None, ge=1)
+    tensor_parallel: int | None = Field(default=None, ge=1, le=1024)
     """Chips that one engine splits a layer over; `chips` times `nodes` when not given."""
     cpu: Quantity = "4"
     """CPU that the pod requests."""
@@ -68,7 +68,7 @@ Placements = Annotated[
 class RouterSettings(Group):
     """The vllm-routers of a model (backend native)."""
 
-    replicas: int = Field(default=2, ge=1)
+    replicas: int = Field(default=2, ge=1, le=1000)
     """Router pods."""
     policy: Literal["cache_aware", "round_robin", "power_of_two", "random"] = "cache_aware"
     """How a router chooses an engine."""

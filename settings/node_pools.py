@@ -75,7 +75,7 @@ class NodePoolSettings(Group):
     """Extended resource of the nodes' RDMA device plugin, such as rdma/hca_shared_devices_a: each engine and store pod asks for one."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints of the nodes that our pods tolerate; Moonstack never writes taints."""
-    cost_per_chip_hour: float | None = Field(default=None, ge=0)
+    cost_per_chip_hour: float | None = Field(default=None, ge=0, le=1_000_000)
     """Yuan a chip and hour; the chip profile's figure when not given."""
 
     @property

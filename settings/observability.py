@@ -26,7 +26,7 @@ class ObservabilitySettings(Group):
     """The label of the dashboards' ConfigMaps."""
     runbook_base: AnyHttpUrl | None = None
     """Base URL of docs/runbooks.md as published; alerts carry a relative link when not given."""
-    ttft_alert_seconds: float = Field(default=2, gt=0)
+    ttft_alert_seconds: float = Field(default=2, gt=0, le=86_400)
     """Time to the first token above which FirstTokenSlow is raised."""
     channel_share_alert: float = Field(default=0.3, gt=0, le=1)
     """Share of a request's time spent in the external channel (A11)."""

@@ -1,12 +1,13 @@
 """How the deployment is proven."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AnyHttpUrl, Field, PositiveFloat
+from pydantic import AnyHttpUrl, Field
 
 from settings.base import Group
 from settings.paths import local_port
 
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Way = Literal["endpoint", "port-forward", "job"]
 """endpoint: from outside, the public path; port-forward: by the API server; job: from inside the cluster."""
 
@@ -14,28 +15,28 @@ Way = Literal["endpoint", "port-forward", "job"]
 class PulseSettings(Group):
     """The pulse of B9: 5 → 50 → 5 users, in stages of 30, 10, 60 and 30 seconds."""
 
-    low_users: int = Field(default=5, ge=1)
+    low_users: int = Field(default=5, ge=1, le=10_000)
     """Users before and after."""
-    high_users: int = Field(default=50, ge=1)
+    high_users: int = Field(default=50, ge=1, le=10_000)
     """Users at the height."""
-    stage_seconds: tuple[PositiveFloat, PositiveFloat, PositiveFloat, PositiveFloat] = (30, 10, 60, 30)
+    stage_seconds: tuple[Seconds, Seconds, Seconds, Seconds] = (30, 10, 60, 30)
     """Steady at the low number, ramp, steady at the high number, low again."""
-    prompt_words: int = Field(default=60, ge=1)
+    prompt_words: int = Field(default=60, ge=1, le=1_000_000)
     """Length of a prompt."""
-    max_tokens: int = Field(default=32, ge=1)
+    max_tokens: int = Field(default=32, ge=1, le=1_000_000)
     """Length of an answer, at most."""
 
 
 class DrillSettings(Group):
     """The load under which drills run: few users with long streams."""
 
-    users: int = Field(default=3, ge=1)
+    users: int = Field(default=3, ge=1, le=10_000)
     """Users at the same time."""
-    max_tokens: int = Field(default=64, ge=1)
+    max_tokens: int = Field(default=64, ge=1, le=1_000_000)
     """Length of a stream, at most."""
-    settle_seconds: PositiveFloat = 5
+    settle_seconds: Seconds = 5
     """Load before the disturbance, and after its end."""
-    slow_seconds: PositiveFloat = 15
+    slow_seconds: Seconds = 15
     """A first token later than this counts as slow."""
 
 
@@ -54,15 +55,15 @@ class SmokeSettings(Group):
     """For the safe probes, all together."""
     long_deadline_seconds: int = Field(default=900, ge=5, le=7200)
     """For a run that also has paid or disruptive probes."""
-    prefix_tokens: int = Field(default=1000, ge=64)
+    prefix_tokens: int = Field(default=1000, ge=64, le=10_000_000)
     """Length of the shared prefix in the cache probe."""
     warm_over_cold_ttft: float = Field(default=0.25, gt=0, lt=1)
     """TTFT with the shared prefix over TTFT without it, at most."""
     min_hit_share: float = Field(default=0.5, gt=0, le=1)
     """Share of a prompt's tokens that a second replica must find in the store, at least."""
-    golden_logprob_gap: float = Field(default=0.05, ge=0)
+    golden_logprob_gap: float = Field(default=0.05, ge=0, le=100)
     """Two answers may part where the log probabilities of the two best tokens are at most this far apart."""
-    compare_prompt_gap: float = Field(default=0.1, gt=0)
+    compare_prompt_gap: float = Field(default=0.1, gt=0, le=100)
     """By what share the channel may count other prompt tokens than the cluster for the same request; another tokenizer shows."""
     pulse: PulseSettings = PulseSettings()
     """The load of `python -m smoke pulse`."""

@@ -13,15 +13,15 @@ class WarmPoolSettings(Group):
     """Off unless wanted: the pods hold their chips day and night."""
     roles: tuple[Role, ...] = ("prefill", "decode", "serve")
     """Roles that have warm pods."""
-    replicas: int = Field(default=2, ge=1)
+    replicas: int = Field(default=2, ge=1, le=10_000)
     """To start with, for each role and pool."""
-    min_replicas: int = Field(default=1, ge=1)
+    min_replicas: int = Field(default=1, ge=1, le=10_000)
     """What the weekly review may shrink it to."""
-    max_replicas: int = Field(default=4, ge=1)
+    max_replicas: int = Field(default=4, ge=1, le=10_000)
     """What the weekly review may grow it to."""
-    review_activations: int = Field(default=3, ge=0)
+    review_activations: int = Field(default=3, ge=0, le=1_000_000)
     """Fewer activations in a week shrink the pool to its minimum (B6)."""
-    calm_seconds: int = Field(default=60, ge=1)
+    calm_seconds: int = Field(default=60, ge=1, le=86_400)
     """Without a queue for so long, one activated pod goes back to the pool."""
 
     @model_validator(mode="after")

@@ -71,6 +71,29 @@ def test_every_setting_has_a_meaning():
     assert [name for name, has_meaning in described() if not has_meaning] == []
 
 
+def unbounded(path: str, field: dict[str, Any]) -> Iterator[str]:
+    """Numbers below a field of the schema that may be as large as they like."""
+    if field.get("type") in ("integer", "number") and not field.keys() & {"maximum", "exclusiveMaximum"}:
+        yield path
+    for each in (
+        *field.get("anyOf", ()),
+        *field.get("prefixItems", ()),
+        field.get("items"),
+        field.get("additionalProperties"),
+    ):
+        if isinstance(each, dict):
+            yield from unbounded(path, each)
+
+
+def test_every_number_has_a_largest_value():
+    fields = {
+        f"{name}.{key}": field
+        for name, definition in stack_file_schema()["$defs"].items()
+        for key, field in definition["properties"].items()
+    }
+    assert [path for name, field in fields.items() for path in unbounded(name, field)] == []
+
+
 def test_the_reference_is_up_to_date():
     assert (ROOT / "docs" / "settings.md").read_text() == reference(), "run `python -m settings reference`"
 

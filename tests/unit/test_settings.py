@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rules import timing
 from settings.errors import SettingsError
 from settings.settings import Settings
 
@@ -144,3 +145,34 @@ def test_a_block_size_that_the_cpu_kernel_refuses_is_refused_before_the_engine_d
     assert any(
         "engine.blockSize: 16: CPU (development) takes multiples of 32; use 32" in line for line in lines(values)
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "most"),
+    [
+        ("gateway", "maxConcurrentStreams", 1_000_000),
+        ("gateway", "clientIdleSeconds", 86_400),
+        ("gateway", "limits.connections", 1_000_000),
+        ("gateway", "limits.addressQps", 1_000_000),
+        ("models.0", "engine.maxModelLen", 10_000_000),
+        ("models.0", "engine.maxNumSeqs", 65_536),
+        ("keys.keys.0", "qps", 1_000_000),
+    ],
+)
+def test_a_number_is_accepted_up_to_its_bound_and_refused_above_it(group: str, key: str, most: int):
+    values = dev()
+    parent: Any = values
+    *folders, name = f"{group}.{key}".split(".")
+    for folder in folders:
+        parent = parent[int(folder)] if isinstance(parent, list) else parent.setdefault(folder, {})
+    parent[name] = most
+    Settings.from_mapping(values)
+    for above in (most + 1, 10**30):
+        parent[name] = above
+        assert any(f"{name}: " in line and f"must be at most {most}; lower it" in line for line in lines(values))
+
+
+def test_budgets_of_the_largest_rollout_stay_within_what_kubernetes_counts():
+    assert timing.startup_failure_threshold(10**12) == timing.LONGEST
+    assert timing.rollout_seconds(10**9, 86_400, 10_000) == timing.LONGEST
+    assert timing.rollout_seconds(0, 60, 1) < 1000
