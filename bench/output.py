@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from smoke.console import writable
+from settings.command_line import writable
 
 JsonFile = Annotated[
     Path | None, typer.Option("--json", callback=writable, help="Also write the figures to this file; - for stdout.")

@@ -12,13 +12,17 @@ from policies.manifests import ManifestError, load
 from policies.report import FORMATS
 from policies.rule import Facts
 from policies.scan import failed, scan
+from settings.command_line import stack_name
 from settings.errors import SettingsError
 from settings.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 console = Console(stderr=True, soft_wrap=True, highlight=False)
 
-StackOption = Annotated[str | None, typer.Option("--stack", help="Judge as this stack: reads Pulumi.<stack>.yaml.")]
+StackOption = Annotated[
+    str | None,
+    typer.Option("--stack", callback=stack_name, help="Judge as this stack: reads Pulumi.<stack>.yaml."),
+]
 
 
 @app.command("scan")

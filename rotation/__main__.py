@@ -16,6 +16,7 @@ from rotation.locking import lock_versions
 from rotation.run import Rotation, RotationError
 from rotation.stores import store_of
 from rules import key_value
+from settings.command_line import finite, stack_name
 from settings.errors import SettingsError
 from settings.key_values import Versions
 from settings.keys import KeySettings
@@ -27,16 +28,17 @@ _MOST_HOURS: Final = 24 * 366
 """A year: an old version that stays for longer is no rotation."""
 app = typer.Typer(help=__doc__, pretty_exceptions_enable=False, add_completion=False, invoke_without_command=True)
 console = Console(stderr=True, soft_wrap=True, highlight=False)
-StackOption = Annotated[str, typer.Option("--stack", help="The stack whose keys they are.")]
+StackOption = Annotated[str, typer.Option("--stack", callback=stack_name, help="The stack whose keys they are.")]
 
 
 @app.callback()
 def rotate(
     context: typer.Context,
-    stack: Annotated[str, typer.Option("--stack", help="The stack whose key it is.")] = "dev",
+    stack: Annotated[str, typer.Option("--stack", callback=stack_name, help="The stack whose key it is.")] = "dev",
     key_id: Annotated[str | None, typer.Option("--id", help="The key to rotate.")] = None,
     overlap_hours: Annotated[
-        float, typer.Option(min=0, max=_MOST_HOURS, help="How long the old version must be unused.")
+        float,
+        typer.Option(min=0, max=_MOST_HOURS, callback=finite, help="How long the old version must be unused."),
     ] = 24,
     force: Annotated[
         bool, typer.Option("--force", help="Drop the old version as soon as the new one is proven.")

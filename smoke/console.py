@@ -1,7 +1,6 @@
 """What the commands share: the stack's settings, one-line errors, and results on a terminal."""
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
+from settings.command_line import stack_name, writable
 from settings.errors import SettingsError
 from settings.settings import Settings
 from settings.smoke import Way
@@ -23,19 +23,10 @@ from smoke.suite import ROOT
 USAGE_ERROR: Final = 2
 MARKS: Final = {"pass": "[green]✓[/]", "fail": "[red]✗[/]", "skip": "[dim]-[/]"}
 
-StackOption = Annotated[str, typer.Option("--stack", "-s", envvar="STACK", help="Stack: Pulumi.<stack>.yaml names it.")]
-
-
-def writable(path: Path | None) -> Path | None:
-    """The path, known to be writable before a run of minutes begins. Raises typer.BadParameter."""
-    if path is None or str(path) == "-":
-        return path
-    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
-    if path.is_dir() or not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
-        raise typer.BadParameter(f"{path} can't be written; give a file in a folder of yours")
-    return path
-
-
+StackOption = Annotated[
+    str,
+    typer.Option("--stack", "-s", envvar="STACK", callback=stack_name, help="Stack: Pulumi.<stack>.yaml names it."),
+]
 JsonOption = Annotated[
     Path | None,
     typer.Option("--json", callback=writable, help="Write the result as JSON to this file; - for stdout."),
@@ -87,7 +78,6 @@ def write(path: Path | None, text: str) -> None:
     if str(path) == "-":
         typer.echo(text)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n")
 
 

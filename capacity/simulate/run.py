@@ -60,10 +60,15 @@ class Replay:
 
 def replay(scenario: Scenario, trace: Trace) -> Replay:
     """Run the whole trace. Steps of one second, ten for traces over two hours."""
-    step = 1.0 if trace.seconds <= LONG_TRACE_SECONDS else 10.0
+    step = step_of(trace)
     course = _Course(scenario)
     points = [course.advance(number * step, step, rate) for number, rate in enumerate(trace.sampled(step))]
     return Replay(scenario.target.name, step, tuple(points), course.peaks)
+
+
+def step_of(trace: Trace) -> float:
+    """Seconds of one step of a replay."""
+    return 1.0 if trace.seconds <= LONG_TRACE_SECONDS else 10.0
 
 
 class _Course:

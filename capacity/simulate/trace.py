@@ -11,7 +11,10 @@ from typing import Final
 from rules.problem import Problem
 
 LONGEST_SECONDS: Final = 60 * 86400
-"""A trace's length: two months; every second is walked through, and forecasts look back some days."""
+"""A trace's length, its last step included: two months, of which `score` reads every minute."""
+LONGEST_REPLAY_SECONDS: Final = 15 * 86400
+"""A replayed trace's length: a replay walks in steps of ten seconds, and forecasts look back fourteen days at most."""
+COLUMNS: Final = ("seconds", "requests_per_second")
 HIGHEST_RATE: Final = 1_000_000
 """Requests a second."""
 
@@ -50,18 +53,22 @@ class TraceError(Exception):
 def read(path: Path) -> Trace:
     """A CSV with the header `seconds,requests_per_second`. Raises TraceError."""
     try:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file)
+            rows = [(lines.line_num, row) for row in lines if row]
     except OSError as error:
         raise TraceError(Problem(str(path), None, f"cannot be read: {error.strerror}", "give a CSV file")) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise TraceError(Problem(str(path), None, f"cannot be read: {error}", "give a CSV file")) from None
+    head, rows = (rows[0], rows[1:]) if rows else ((0, []), [])
+    if rows and tuple(name.strip() for name in head[1]) != COLUMNS:
+        raise _bad(path, head[0], head[1], "is not the header of a trace", f"columns: {','.join(COLUMNS)}")
     times, rates = [], []
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         try:
-            second, rate = float(row["seconds"]), float(row["requests_per_second"])
-        except (KeyError, TypeError, ValueError):
-            raise _bad(path, number, row, "needs two numbers", "columns: seconds,requests_per_second") from None
+            second, rate = (float(cell) for cell in row)
+        except ValueError:
+            raise _bad(path, number, row, "needs two numbers", f"columns: {','.join(COLUMNS)}") from None
         if not (math.isfinite(second) and math.isfinite(rate)) or rate < 0:
             raise _bad(path, number, row, "must be finite and not negative", "correct the line")
         if rate > HIGHEST_RATE:
@@ -75,14 +82,16 @@ def read(path: Path) -> Trace:
         times.append(second)
         rates.append(rate)
     if not times:
-        raise TraceError(
-            Problem(str(path), 0, "holds no line below the header", "columns: seconds,requests_per_second")
-        )
-    return Trace(tuple(t - times[0] for t in times), tuple(rates))
+        raise TraceError(Problem(str(path), 0, "holds no line below the header", f"columns: {','.join(COLUMNS)}"))
+    trace = Trace(tuple(t - times[0] for t in times), tuple(rates))
+    if trace.seconds > LONGEST_SECONDS:
+        days = LONGEST_SECONDS // 86400
+        raise _bad(path, *rows[-1], f"holds as long as the step before it: more than {days} days in all", "cut it")
+    return trace
 
 
-def _bad(path: Path, line: int, row: object, limit: str, fix: str) -> TraceError:
-    return TraceError(Problem(f"{path}:{line}", row, limit, fix))
+def _bad(path: Path, line: int, row: list[str], limit: str, fix: str) -> TraceError:
+    return TraceError(Problem(f"{path}:{line}", ",".join(row), limit, fix))
 
 
 def pulse(scale: float = 1.0) -> Trace:

@@ -16,9 +16,12 @@ from local.rehearse.rehearse import rehearse as play
 from local.rehearse.render import render as write
 from local.rehearse.report import Report
 from local.tools.catalogue import ENGINE
+from settings.command_line import stack_name
 from settings.stack_file import UnreadableError, read_yaml
 
-Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
+Stack = Annotated[
+    str, typer.Option("--stack", "-s", callback=stack_name, help="dev, pre, prod or another Pulumi.<stack>.yaml.")
+]
 
 
 def register(app: typer.Typer) -> None:

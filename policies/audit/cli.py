@@ -15,6 +15,7 @@ from rich.table import Table
 from policies.audit import cluster, engine, state
 from policies.audit.run import Audit, Place, Unreadable, audit
 from policies.audit.search import Canaries
+from settings.command_line import stack_name, writable
 from settings.errors import SettingsError
 from settings.key_values.local import LocalKeys
 from settings.paths import local_kubeconfig, state_dir
@@ -25,8 +26,10 @@ console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def audit_command(
-    stack: Annotated[str, typer.Option("--stack", help="The stack to audit.")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was found for machines.")] = None,
+    stack: Annotated[str, typer.Option("--stack", callback=stack_name, help="The stack to audit.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable, help="Write what was found for machines; - for stdout.")
+    ] = None,
     canary_file: Annotated[
         Path | None, typer.Option(help="A file with one value a line that must be found nowhere.")
     ] = None,
@@ -55,7 +58,8 @@ def audit_command(
     result = audit(places, Canaries(_canaries(settings, canary_file)))
     _show(result)
     if json_file:
-        json_file.write_text(json.dumps(result.document(), indent=2) + "\n")
+        text = json.dumps(result.document(), indent=2) + "\n"
+        sys.stdout.write(text) if str(json_file) == "-" else json_file.write_text(text)
     raise typer.Exit(result.exit_code)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from settings.command_line import stack_name
 from settings.smoke import Way
 from smoke import suite
 from smoke.compare import regressions
@@ -63,8 +64,8 @@ def compare(earlier: Path, now: Path) -> None:
 
 
 def promote(
-    source: Annotated[str, typer.Option("--from", help="Stack that has proven the release.")],
-    target: Annotated[str, typer.Option("--to", help="Stack that would get it.")],
+    source: Annotated[str, typer.Option("--from", callback=stack_name, help="Stack that has proven the release.")],
+    target: Annotated[str, typer.Option("--to", callback=stack_name, help="Stack that would get it.")],
 ) -> None:
     """Say whether a release may go on: exit 0 with the next command, 1 with what is missing."""
     with one_line_errors():

@@ -1,10 +1,11 @@
 """pulse."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from settings.command_line import finite
 from settings.settings import Settings
 from smoke import suite
 from smoke.console import MARKS, HtmlOption, JsonOption, StackOption, console, one_line_errors, stack_settings, write
@@ -13,12 +14,18 @@ from smoke.pulse import run as pulse_run
 from smoke.pulse.judge import Targets
 from smoke.pulse.result import PulseResult
 
+MOST_RATE: Final = 10_000.0
+"""Requests a second, as many as users at most (`smoke.pulse`)."""
+
 
 def pulse(
     stack: StackOption = "dev",
     model: Annotated[str | None, typer.Option(help="Model to load; the first one when not given.")] = None,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Open loop: requests a second at the top, instead of users.")
+        float | None,
+        typer.Option(
+            min=0.001, max=MOST_RATE, callback=finite, help="Open loop: requests a second at the top, instead of users."
+        ),
     ] = None,
     json: JsonOption = None,
     html: HtmlOption = None,

@@ -10,11 +10,12 @@ import yaml
 from typer.testing import CliRunner
 
 from capacity.__main__ import app
+from capacity.simulate import cli
 from capacity.simulate.hpa import HpaModel
 from capacity.simulate.judge import findings, reversals, summary
 from capacity.simulate.report import as_svg, sparkline
 from capacity.simulate.run import replay
-from capacity.simulate.scenario import Work, scenarios
+from capacity.simulate.scenario import Scenario, Work, scenarios
 from capacity.simulate.score import score
 from capacity.simulate.trace import Trace, TraceError, pulse, read, surge
 from rules.scaling import Behaviour
@@ -169,7 +170,7 @@ def test_a_load_too_short_to_forecast_has_no_score(tmp_path: Path):
 
 def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path):
     result = CliRunner().invoke(app, ["score", "--generate", "day", "--json", str(tmp_path)])
-    assert (result.exit_code, "cannot be written" in result.output) == (2, True)
+    assert (result.exit_code, "can't be written" in result.output) == (2, True)
 
 
 def test_the_score_prefers_the_method_that_knows_the_day():
@@ -213,3 +214,68 @@ def test_a_stack_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pyte
     result = CliRunner().invoke(app, ["simulate", "--stack", "nowhere", "--generate", "pulse"])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("option", ["--scale", "--prefill-seconds", "--decode-seconds", "--margin"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf"])
+def test_a_number_that_is_none_is_refused_by_its_options_name(option: str, value: str):
+    command = ["score"] if option == "--margin" else ["simulate", "--stack", "dev"]
+    result = CliRunner().invoke(app, [*command, "--generate", "pulse", option, value])
+    assert (result.exit_code, option in result.output) == (2, True), result.output
+
+
+def test_a_load_is_as_long_as_it_is_replayed_with_the_last_rates_step(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("seconds,requests_per_second\n0,1\n5000000,3\n")
+    with pytest.raises(TraceError, match=r"t\.csv:3.*more than 60 days in all"):
+        read(tmp_path / "t.csv")
+
+
+def test_a_load_too_long_to_replay_is_said_at_once_and_a_long_one_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = {f"moonstack:{key}": value for key, value in scaled().items()}
+    (tmp_path / "Pulumi.x.yaml").write_text(yaml.safe_dump({"config": config}))
+    monkeypatch.chdir(tmp_path)
+    replayed: list[Trace] = []
+
+    def walked(scenario: Scenario, trace: Trace):
+        replayed.append(trace)
+        return replay(scenario, Trace((0.0, 60.0), (1.0, 1.0)))
+
+    monkeypatch.setattr(cli, "replay", walked)
+    for days, code, said in ((20, 2, "a replay 15 at most: cut it"), (2, 0, "replaying 2.0 days in steps of 10 s")):
+        Path("t.csv").write_text(f"seconds,requests_per_second\n0,1\n{days * 43200},3\n")
+        result = CliRunner().invoke(app, ["simulate", "--stack", "x", "--trace", "t.csv"])
+        assert (result.exit_code, said in result.output, bool(replayed)) == (code, True, code == 0), result.output
+
+
+def test_a_trace_with_a_byte_order_mark_is_read(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("seconds,requests_per_second\n0,5\n60,7\n", encoding="utf-8-sig")
+    assert read(tmp_path / "t.csv").rates == (5.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("seconds,requests_per_second,users\n0,1,2\n", 1),
+        ("requests_per_second,seconds\n0,1\n", 1),
+        ("seconds,requests_per_second\n\n0,1,2\n", 3),
+        ("seconds,requests_per_second\n0\n", 2),
+    ],
+)
+def test_other_columns_than_the_two_are_refused_at_their_line(tmp_path: Path, text: str, line: int):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(TraceError, match=rf"t\.csv:{line}: .*columns: seconds,requests_per_second"):
+        read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("option", ["--json", "--svg"])
+def test_no_folder_is_made_above_what_is_written(tmp_path: Path, option: str):
+    target = tmp_path / "missing" / "folder" / "x.json"
+    result = CliRunner().invoke(app, ["simulate", "--stack", "dev", "--generate", "pulse", option, str(target)])
+    assert (result.exit_code, option in result.output, list(tmp_path.iterdir())) == (2, True, []), result.output
+
+
+def test_a_path_is_no_stacks_name():
+    result = CliRunner().invoke(app, ["lint", "--stack", "../../etc/passwd"])
+    assert (result.exit_code, "is no stack's name" in result.output) == (2, True), result.output
