@@ -1,6 +1,5 @@
 """Commands of `python -m local` that deploy: dev from nothing, and Pulumi as the wrappers run it."""
 
-import os
 import shlex
 import subprocess
 import sys
@@ -14,9 +13,12 @@ from local.progress import Progress
 from local.rehearse import cli as rehearse_cli
 from local.runtime import base
 from local.tools.catalogue import DEFAULT
-from local.workspace import BACKEND_VARIABLE, CHECKOUT, LOCAL_STACK, offline, workspace
+from local.workspace import BACKEND_VARIABLE, CHECKOUT, LOCAL_STACK, has_backend, offline, workspace
+from settings.command_line import stack_name
 
-Stack = Annotated[str, typer.Option("--stack", "-s", help="dev, pre, prod or another Pulumi.<stack>.yaml.")]
+Stack = Annotated[
+    str, typer.Option("--stack", "-s", callback=stack_name, help="dev, pre, prod or another Pulumi.<stack>.yaml.")
+]
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -77,7 +79,7 @@ def preview(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
     """What `up` would do, with the policy pack; a stack whose backend is not set is previewed from nothing, offline."""
     upgrade_cli.announce(stack, Progress())
     dev.prepare_engine(Progress())
-    if stack == LOCAL_STACK or BACKEND_VARIABLE in os.environ:
+    if stack == LOCAL_STACK or has_backend():
         raise typer.Exit(workspace(stack).run("preview", *context.args))
     Progress().say(f"{BACKEND_VARIABLE} is not set: {stack} is previewed from nothing, with placeholder keys")
     with offline(stack, {}) as here:
@@ -85,8 +87,9 @@ def preview(context: typer.Context, stack: Stack = LOCAL_STACK) -> None:
 
 
 def show_environment(stack: Stack = LOCAL_STACK) -> None:
-    """Print the environment in which plain `pulumi -C <folder>` works on a stack: `eval "$(… env)"`."""
+    """Print the environment in which plain `pulumi -C <folder>` works on a stack: `eval "$(… env)"`; what Pulumi needs is made first."""
     here = workspace(stack)
+    dev.prepare_engine(Progress())
     for name, value in here.environment.items():
         sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
     sys.stdout.write(f"# then: pulumi -C {shlex.quote(str(here.folder))} preview --stack {here.stack}\n")

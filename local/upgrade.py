@@ -11,17 +11,21 @@ from rich.table import Table
 from local.errors import LocalError
 from local.progress import Progress
 from local.workspace import CHECKOUT, stack_config
+from settings.command_line import stack_name
 from settings.errors import SettingsError
 from settings.settings import NAMESPACE, Settings
 from settings.upgrade import Step, rollouts, steps, told
 
 
 def upgrade(
-    stack: Annotated[str, typer.Option("--stack", "-s", help="pre, prod or another Pulumi.<stack>.yaml.")] = "prod",
+    stack: Annotated[
+        str, typer.Option("--stack", "-s", callback=stack_name, help="pre, prod or another Pulumi.<stack>.yaml.")
+    ] = "prod",
     since: Annotated[str, typer.Option(help="The git revision that is deployed.")] = "HEAD",
 ) -> None:
     """Say what a changed stack file rolls, replaces or empties, and whether the pools have room for it; exit code 1 if not."""
-    before, after = _settings(_text_of(stack, since), f"Pulumi.{stack}.yaml of {since}"), _current(stack)
+    after = _current(stack)
+    before = _settings(_text_of(stack, since), f"Pulumi.{stack}.yaml of {since}")
     found = steps(before, after)
     out = Console(highlight=False, soft_wrap=True)
     out.print(_table(found) if found else f"nothing that runs differs from {since}; any change of a model's engines:")
@@ -53,20 +57,25 @@ def _current(stack: str) -> Settings:
 
 
 def _text_of(stack: str, since: str) -> object:
-    """The stack file of a git revision. Raises LocalError when git has none."""
+    """The stack file of a git revision. Raises LocalError when git has none, or not that revision."""
     name = f"Pulumi.{stack}.yaml"
     try:
-        done = subprocess.run(
-            ["git", "show", f"{since}:./{name}"], cwd=CHECKOUT, capture_output=True, text=True, check=False
-        )
+        revision = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{since}^{{commit}}")
+        done = _git("show", f"{revision.stdout.strip()}:./{name}")
     except OSError:
         raise LocalError("git is not installed, so the deployed stack file can't be read; install git") from None
+    if revision.returncode:
+        raise LocalError(f"--since {since}: git knows no such revision; name the commit or tag that is deployed")
     if done.returncode:
         raise LocalError(f"--since {since}: git has no {name} there; name the revision that is deployed")
     try:
         return yaml.safe_load(done.stdout)
     except yaml.YAMLError:
         raise LocalError(f"--since {since}: {name} is no YAML there; name another revision") from None
+
+
+def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False)
 
 
 def _settings(document: object, source: str) -> Settings:

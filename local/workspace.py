@@ -97,11 +97,16 @@ def workspace(stack: str) -> Workspace:
     """
     if stack == LOCAL_STACK:
         return Workspace(stack, pulumi_dir() / "project", _common() | _local_backend(pulumi_dir()))
-    if BACKEND_VARIABLE not in os.environ:
+    if not has_backend():
         raise LocalError(
             f"{BACKEND_VARIABLE} is not set; stack {stack} keeps its state in a backend of yours, such as s3://…"
         )
     return Workspace(stack, CHECKOUT, _common())
+
+
+def has_backend() -> bool:
+    """Whether the user named a backend; an empty variable names none."""
+    return bool(os.environ.get(BACKEND_VARIABLE, "").strip())
 
 
 @contextmanager

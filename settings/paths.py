@@ -31,7 +31,7 @@ def local_kubeconfig() -> Path:
 
 def local_port() -> int:
     """The local cluster's port. `MOONSTACK_PORT` moves it. Raises ValueError for what is no port."""
-    port = os.environ.get("MOONSTACK_PORT", str(LOCAL_PORT))
+    port = os.environ.get("MOONSTACK_PORT") or str(LOCAL_PORT)
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise ValueError(f"MOONSTACK_PORT={port} is no port; example: {LOCAL_PORT}")
     return int(port)

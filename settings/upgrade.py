@@ -56,7 +56,8 @@ def told(way: Rollout) -> str:
     """A rollout in one sentence."""
     twice = "old and new sets have room side by side"
     if not way.blue_green:
-        twice = f"side by side they would lack {_nodes(way.missing_for_blue_green)}"
+        needed = _nodes(way.missing_for_blue_green)
+        twice = f"only a change of backend or pools needs old and new sets at once, and {needed} more for the time"
     text = {
         "surge": "one pod of each role after the other, with one more while it lasts",
         "groups": "one whole group after the other: prefill and decode together",

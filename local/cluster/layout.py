@@ -88,7 +88,7 @@ def layout() -> Layout:
 
     Raises LocalError for values that are none.
     """
-    subnet = os.environ.get("MOONSTACK_SUBNET", _DEFAULT_SUBNET)
+    subnet = os.environ.get("MOONSTACK_SUBNET") or _DEFAULT_SUBNET
     try:
         network = ipaddress.IPv4Network(subnet)
     except ValueError as error:

@@ -105,8 +105,10 @@ def test_make_lint_calls_each_of_its_tools():
 
 def test_plain_pulumi_is_given_backend_passphrase_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MOONSTACK_STATE", str(tmp_path))
+    from local import dev
     from local.cli import app
 
+    monkeypatch.setattr(dev, "prepare_engine", lambda progress: None)
     done = CliRunner().invoke(app, ["env", "--stack", "dev"])
     assert done.exit_code == 0, done.output
     assert all(f"{name}=" in done.output for name in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE_FILE", "PATH"))

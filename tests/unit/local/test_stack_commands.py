@@ -1,9 +1,11 @@
 """On a machine that has nothing yet, each verb that asks Pulumi first makes what Pulumi needs."""
 
+from contextlib import contextmanager
+
 import pytest
 from typer.testing import CliRunner
 
-from local import dev, tools
+from local import dev, stack_commands, tools
 from local.cli import app
 from local.errors import LocalError
 from local.tools.catalogue import ENGINE
@@ -12,6 +14,7 @@ VERBS = {
     "pulumi": ["pulumi", "--stack", "prod", "stack"],
     "preview": ["preview", "--stack", "prod"],
     "deploy": ["deploy", "--stack", "prod"],
+    "env": ["env", "--stack", "prod"],
     "render": ["render", "--stack", "prod"],
     "rehearse": ["rehearse", "--stack", "prod"],
 }
@@ -38,3 +41,19 @@ def test_then_the_policy_packs_environment(monkeypatch):
     monkeypatch.setattr(dev, "prepare_pack", lambda progress: done.append("pack"))
     dev.prepare_engine(dev.Progress())
     assert done == ["tools", "pack"]
+
+
+def test_an_empty_backend_is_previewed_from_nothing(monkeypatch):
+    asked = []
+
+    @contextmanager
+    def offline(stack, overrides):
+        asked.append(stack)
+        raise LocalError("stop here")
+        yield
+
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "")
+    monkeypatch.setattr(dev, "prepare_engine", lambda progress: None)
+    monkeypatch.setattr(stack_commands, "offline", offline)
+    result = CliRunner().invoke(app, ["preview", "--stack", "prod"])
+    assert (asked, str(result.exception)) == (["prod"], "stop here")

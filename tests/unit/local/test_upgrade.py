@@ -70,7 +70,36 @@ def test_a_rollout_without_room_ends_with_exit_code_1(checkout: Path):
 def test_a_revision_that_git_has_not_is_named(checkout: Path):
     result = asked("--since", "nowhere")
     assert isinstance(result.exception, LocalError)
-    assert "--since nowhere" in str(result.exception)
+    assert str(result.exception).startswith("--since nowhere: git knows no such revision")
+
+
+@pytest.mark.parametrize("since", ["--output=x", "HEAD:", ""])
+def test_what_is_no_revision_is_none_whatever_git_makes_of_it(checkout: Path, since: str):
+    assert f"--since {since}: git knows no such revision" in str(asked("--since", since).exception)
+
+
+def test_a_revision_without_the_stack_file_is_told_from_one_that_is_not_there(checkout: Path):
+    (checkout / "Pulumi.y.yaml").write_text((checkout / "Pulumi.x.yaml").read_text())
+    result = CliRunner().invoke(app, ["upgrade", "--stack", "y"])
+    assert "--since HEAD: git has no Pulumi.y.yaml there" in str(result.exception)
+
+
+def test_a_stack_that_is_not_there_is_answered_with_the_known_ones(checkout: Path):
+    result = CliRunner().invoke(app, ["upgrade", "--stack", "nosuch", "--since", "nowhere"])
+    assert "there is no Pulumi.nosuch.yaml; stacks: x" in str(result.exception)
+
+
+def test_room_for_two_sets_is_no_fault_of_a_stack_that_does_not_need_them(checkout: Path):
+    values = stack()
+    values["nodePools"][1]["count"] = 1
+    for role in ("prefill", "decode"):
+        values["models"][1][role]["chips"] = 2
+    write(checkout, values)
+    subprocess.run(
+        ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "y"], cwd=checkout, check=True
+    )
+    result = asked()
+    assert result.exit_code == 0 and "lack" not in result.stdout, result.stdout
 
 
 @pytest.mark.parametrize("text", ["config: {moonstack:models: 1}", "config: [", "1"])

@@ -83,3 +83,12 @@ def test_a_stack_file_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatc
 def test_an_unknown_stack_names_those_that_exist():
     with pytest.raises(LocalError, match=r"there is no Pulumi\.nowhere\.yaml; stacks: .*dev"):
         workspace.stack_config("nowhere")
+
+
+def test_an_empty_backend_is_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(workspace.BACKEND_VARIABLE, "")
+    assert not workspace.has_backend()
+    with pytest.raises(LocalError, match="PULUMI_BACKEND_URL is not set"):
+        workspace.workspace("prod")
+    monkeypatch.setenv(workspace.BACKEND_VARIABLE, "s3://x")
+    assert workspace.workspace("prod").stack == "prod"
