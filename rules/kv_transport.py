@@ -91,16 +91,6 @@ def segment_is_whole(segment: str, protocol: Protocol) -> list[Problem]:
     return [Problem("kvStore.segment", segment, "the Ascend transport takes whole GiB only", "use a multiple of 1Gi")]
 
 
-def size_is_positive(path: str, size: str) -> list[Problem]:
-    """An engine with a segment or a transfer buffer of no size refuses to start (vLLM 0.32, `MooncakeStoreConfig`)."""
-    if to_bytes(size):
-        return []
-    fix = (
-        "give it a size; kvStore.storePods lets engines lend nothing" if path.endswith("segment") else "give it a size"
-    )
-    return [Problem(path, size, "engines that share a store refuse to start without it", fix)]
-
-
 def lease_outlives_transfers(lease_ms: int, chip: ChipProfile) -> list[Problem]:
     """A lease that ends during a transfer fails the read: it must exceed the chip's connect and transfer timeouts.
 

@@ -1,6 +1,7 @@
 """Kubernetes resource quantities (k8s.io/apimachinery `resource.Quantity`) as numbers."""
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -22,3 +23,24 @@ def parse(text: str | int | float) -> Decimal:
 def to_bytes(text: str | int | float) -> int:
     """A memory or disk quantity in bytes, rounded up. Raises ValueError."""
     return int(parse(text).to_integral_value(rounding="ROUND_CEILING"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the largest quantity that makes sense for a purpose."""
+
+    least: str
+    most: str
+
+    def fault(self, text: str) -> str | None:
+        """What is wrong with a quantity and the fix, as `limit; fix`. Raises ValueError for what is none."""
+        value = parse(text)
+        if value < parse(self.least):
+            return f"must be at least {self.least}; raise it"
+        return f"must be at most {self.most}; lower it" if value > parse(self.most) else None
+
+
+CPU: Final = Bounds("1m", "10000")
+"""Kubernetes counts CPU in thousandths of a core."""
+BYTES: Final = Bounds("1Mi", "1Pi")
+"""Memory, disk and bytes a second: no container starts with less, and no node, model or link has more."""

@@ -29,10 +29,6 @@ def memory_limit(segment: str) -> str:
 
 def segment_fits(path: str, memory: str, segment: str) -> list[Problem]:
     """A pod's segment and its process fit its memory limit: the segment fills up as the cache does, long after the pod was Ready."""
-    if not to_bytes(segment):
-        return [
-            Problem(f"{path}.segment", segment, "a store pod without memory holds nothing", "give it some, as 64Gi")
-        ]
     if to_bytes(memory) >= to_bytes(segment) + OVERHEAD:
         return []
     limit = f"segment {segment} and 512Mi for the process exceed the memory limit"

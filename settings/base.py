@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
+from rules import quantity
+from rules.quantity import Bounds
 from settings import plain_input
 
 _HOST: Final = re.compile(
@@ -48,12 +50,22 @@ ModelName = Annotated[
 """A model's public name: goes into routes and Lua, so plain ASCII without quotes, blanks or backslashes."""
 
 Port = Annotated[int, Field(ge=1, le=65535)]
-Quantity = Annotated[
-    str,
-    StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTP]|[KMGTP]i)?$"),
-    Field(json_schema_extra={"format": "quantity"}),
-]
-"""A Kubernetes resource quantity such as 500m, 3Gi or 8."""
+
+
+def _within(bounds: Bounds) -> AfterValidator:
+    def check(value: str) -> str:
+        if fault := bounds.fault(value):
+            raise ValueError(fault)
+        return value
+
+    return AfterValidator(check)
+
+
+_QUANTITY: Final = StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTP]|[KMGTP]i)?$", max_length=32)
+Cpu = Annotated[str, _QUANTITY, _within(quantity.CPU), Field(json_schema_extra={"format": "CPU"})]
+"""A Kubernetes quantity of CPU such as 500m or 8, within `rules.quantity.CPU`."""
+Bytes = Annotated[str, _QUANTITY, _within(quantity.BYTES), Field(json_schema_extra={"format": "bytes"})]
+"""A Kubernetes quantity of memory or disk, or of bytes a second, such as 3Gi, within `rules.quantity.BYTES`."""
 
 ObjectName = Annotated[
     str,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rules import ports
-from settings.base import DnsLabel, Group, Host, HostPort, ObjectName, Port, Quantity
+from settings.base import Bytes, Cpu, DnsLabel, Group, Host, HostPort, ObjectName, Port
 from settings.network import Cidr
 from settings.plain_input import LINES
 
@@ -104,9 +104,9 @@ class GatewaySettings(Group):
     """For exposures gatewayApi and ingress."""
     tls: TlsSettings = TlsSettings()
     """The certificate."""
-    cpu: Quantity = "500m"
+    cpu: Cpu = "500m"
     """CPU that a pod requests."""
-    memory: Quantity = "512Mi"
+    memory: Bytes = "512Mi"
     """Memory that a pod requests, and its limit."""
     kthena_router: HostPort = "kthena-router.kthena-system.svc.cluster.local:80"
     """host:port of Kthena's router, for models with backend kthena."""

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from rules import store_pods as pods_rules
 from rules.chips import Protocol
-from settings.base import DnsLabel, Group, HostPort, Quantity
+from settings.base import Bytes, Cpu, DnsLabel, Group, HostPort
 
 
 class StoreElection(Group):
@@ -29,11 +29,11 @@ class StorePods(Group):
 
     replicas: int = Field(default=2, ge=1, le=256)
     """Pods of each store; the loss of one costs its share of the cache."""
-    segment: Quantity
+    segment: Bytes
     """Memory that each pod lends to the store."""
-    memory: Quantity | None = None
+    memory: Bytes | None = None
     """Memory limit of each pod; the segment and 512Mi when not given."""
-    cpu: Quantity = "1"
+    cpu: Cpu = "1"
     """CPU request of each pod."""
     pool: DnsLabel | None = None
     """The node pool whose nodes run them, with its labels and tolerations; any node when not given. They ask for no chips."""
@@ -51,9 +51,9 @@ class KvStoreSettings(Group):
 
     enabled: bool = True
     """Whether a store is declared."""
-    segment: Quantity = "1Gi"
+    segment: Bytes = "1Gi"
     """Memory that each engine lends to the store, per card; none where `storePods` hold the store."""
-    buffer: Quantity = "1Gi"
+    buffer: Bytes = "1Gi"
     """Transfer buffer of each engine."""
     protocol: Literal["tcp", "rdma", "ascend"] = "tcp"
     """Transport of the stack's first store; chips with another one get a store of their own."""

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from rules.chips import Connector
-from settings.base import DnsLabel, Group, ModelName, Port, Quantity
+from rules.quantity import parse
+from settings.base import Bytes, Cpu, DnsLabel, Group, ModelName, Port
 from settings.kthena import RouteSettings
 from settings.plain_input import LINES
 from settings.weights import WeightsSettings
@@ -51,12 +52,20 @@ class RoleSettings(Group):
     """Pods that form one engine together, for models larger than a node; backend kthena only."""
     tensor_parallel: int | None = Field(default=None, ge=1, le=1024)
     """Chips that one engine splits a layer over; `chips` times `nodes` when not given."""
-    cpu: Quantity = "4"
+    cpu: Cpu = "4"
     """CPU that the pod requests."""
-    memory: Quantity = "32Gi"
+    memory: Bytes = "32Gi"
     """Memory that the pod requests."""
-    memory_limit: Quantity | None = None
+    memory_limit: Bytes | None = None
     """Memory at which the pod is ended; `memory`, which it reserves, when not given."""
+
+    @model_validator(mode="after")
+    def _limit_holds_the_request(self) -> "RoleSettings":
+        if self.memory_limit is not None and parse(self.memory_limit) < parse(self.memory):
+            raise ValueError(
+                f"memoryLimit {self.memory_limit} is below memory {self.memory}; raise it, or leave it out"
+            )
+        return self
 
 
 Placements = Annotated[

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from rules import labels
 from rules.chips import Arch
-from settings.base import DnsLabel, Group, ObjectName, Quantity
+from settings.base import Bytes, Cpu, DnsLabel, Group, ObjectName
 
 
 class Toleration(Group):
@@ -59,9 +59,9 @@ class NodePoolSettings(Group):
     """Number of nodes, where `nodes` names none."""
     chips_per_node: int = Field(ge=0, le=64)
     """Chips that a node advertises."""
-    cpu: Quantity = "8"
+    cpu: Cpu = "8"
     """What a node has for pods."""
-    memory: Quantity = "64Gi"
+    memory: Bytes = "64Gi"
     """What a node has for pods."""
     pool_label: str = "high-memory"
     """Value of the node label `gpu.pool`."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from rules.quantity import BYTES, CPU
 from settings.schema import stack_file_schema
 
 _HEAD: Final = """# Settings
@@ -14,8 +15,8 @@ Written by `python -m settings reference`; don't edit. These keys stand below `c
 `python -m settings check Pulumi.<stack>.yaml`. Values of keys (`moonstack:keyValue-<id>`) are no settings: see [policies](policies.md).
 
 An editor with a YAML language server completes and checks a stack file by `python -m settings schema > ~/moonstack.schema.json` and the
-file's first line `# yaml-language-server: $schema=` with that path. DNS labels have at most 63 characters, model names 127; a quantity is
-written as in Kubernetes: `500m`, `3Gi`, `"8"`.
+file's first line `# yaml-language-server: $schema=` with that path. DNS labels have at most 63 characters, model names 127. Quantities are
+written as in Kubernetes: CPU as `500m` or `"8"`, from {cpu.least} to {cpu.most}; bytes as `3Gi`, from {bytes.least} to {bytes.most}.
 """
 _TABLE: Final = "| key | type | default | limits | meaning |\n|---|---|---|---|---|"
 _WORDS: Final = {"boolean": "true or false", "integer": "whole number", "number": "number", "string": "text"}
@@ -36,7 +37,7 @@ Schema = dict[str, Any]
 
 def reference() -> str:
     """docs/settings.md: one section a group, and one a nested mapping, each under the first key that leads to it."""
-    return "\n".join([_HEAD, *_Reference(stack_file_schema()).sections()])
+    return "\n".join([_HEAD.format(cpu=CPU, bytes=BYTES), *_Reference(stack_file_schema()).sections()])
 
 
 class _Reference:

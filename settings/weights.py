@@ -5,7 +5,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, model_validator
 
-from settings.base import DnsLabel, Group, Quantity
+from rules.quantity import parse
+from settings.base import Bytes, DnsLabel, Group
 
 Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{12,64}|local)$")]
 """A pinned revision: at least 12 hex digits. `local` takes the digest of the development model of that name."""
@@ -29,7 +30,7 @@ class WeightsCache(Group):
 
     path: str = Field(default="/var/lib/moonstack/weights", pattern=r"^/[^\s]+$")
     """Folder on the node."""
-    limit: Quantity
+    limit: Bytes
     """The least recently used models that no pod holds are evicted before the folder passes this."""
 
 
@@ -42,11 +43,11 @@ class WeightsSettings(Group):
     """hostPath: folder; pvc: claim[/folder]; s3: s3://bucket/prefix; hub, modelscope: repository; image: reference; development: name."""
     revision: Revision
     """The pinned revision, 12 to 64 hex digits; `local` with source development alone."""
-    size: Quantity
+    size: Bytes
     """Bytes of the weights on disk; the startup probe's budget and the cache's room follow from it."""
-    load_bandwidth: Quantity | None = None
+    load_bandwidth: Bytes | None = None
     """Bytes a second from disk to the chip; the chip profile's figure when not given."""
-    download_bandwidth: Quantity = "200Mi"
+    download_bandwidth: Bytes = "200Mi"
     """Bytes a second from s3 or hub to a node."""
     checksums: Sha256 | None = None
     """SHA-256 of the source's file SHA256SUMS, which lists every other file; needed for s3. A hub states its own checksums."""
@@ -78,6 +79,8 @@ class WeightsSettings(Group):
             raise ValueError("offline needs a cache that holds the weights; add cache, or set offline to false")
         if self.source not in FETCHED and (unused := self._fetch_options()):
             raise ValueError(f"{', '.join(unused)} is for s3, hub and modelscope; remove it for source {self.source}")
+        if self.cache is not None and parse(self.cache.limit) < parse(self.size):
+            raise ValueError(f"cache.limit {self.cache.limit} is below size {self.size}; raise it, or remove the cache")
         return self
 
     @property

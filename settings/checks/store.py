@@ -29,11 +29,9 @@ def memory_holds_the_segments(settings: "Settings") -> list[Problem]:
             protocol = kv_transport.store_protocol(store.protocol, chip)
             segment = store.engine_segment(protocol)
             problems += kv_transport.segments_fit(f"{member.path}.memory", memory, segment, store.buffer, workers)
-            sizes = kv_transport.segment_is_whole(store.segment, protocol)
-            if store.engines_lend(protocol) and not sizes:
-                sizes = kv_transport.size_is_positive("kvStore.segment", segment)
-            sizes += kv_transport.size_is_positive("kvStore.buffer", store.buffer)
-            problems += [problem for problem in sizes if problem not in problems]
+            if store.engines_lend(protocol):
+                whole = kv_transport.segment_is_whole(store.segment, protocol)
+                problems += [problem for problem in whole if problem not in problems]
     return problems
 
 

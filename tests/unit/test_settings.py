@@ -1,5 +1,6 @@
 """The stack configuration: what it accepts, and how it says no."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,70 @@ def test_a_number_is_accepted_up_to_its_bound_and_refused_above_it(group: str, k
     for above in (most + 1, 10**30):
         parent[name] = above
         assert any(f"{name}: " in line and f"must be at most {most}; lower it" in line for line in lines(values))
+
+
+QUANTITIES = (
+    "nodePools.0.cpu", "nodePools.0.memory", "models.0.weights.size", "models.0.weights.loadBandwidth",
+    "models.0.weights.downloadBandwidth", "models.0.prefill.cpu", "models.0.prefill.memory", "models.0.decode.memoryLimit",
+    "models.0.weights.cache.limit", "kvStore.segment", "kvStore.buffer", "kvStore.storePods.segment", "kvStore.storePods.memory",
+    "kvStore.storePods.cpu", "gateway.cpu", "gateway.memory",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", QUANTITIES)
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("0", "must be at least 1M?[mi]; raise it"),
+        ("0.0001m", "must be at least 1M?[mi]; raise it"),
+        ("99999999999999999999Ti", "must be at most (10000|1Pi); lower it"),
+        ("9" * 33, "must have at most 32 characters"),
+    ],
+)
+def test_a_quantity_of_nothing_and_one_beyond_every_machine_are_refused(path: str, value: str, said: str):
+    values = dev()
+    parent: Any = values
+    *folders, name = path.split(".")
+    for folder in folders:
+        parent = parent[int(folder)] if isinstance(parent, list) else parent.setdefault(folder, {})
+    parent[name] = value
+    assert any(f".{name}: " in line and re.search(said, line) for line in lines(values))
+
+
+def test_no_quantity_is_missing_here():
+    schema = Settings.model_json_schema()["$defs"]
+    names = {
+        key
+        for definition in schema.values()
+        for key, field in definition["properties"].items()
+        for each in (field, *field.get("anyOf", ()))
+        if each.get("format") in ("CPU", "bytes")
+    }
+    assert names == {path.rpartition(".")[2] for path in QUANTITIES}
+
+
+def test_bytes_in_thousandths_are_refused():
+    values = dev()
+    values["kvStore"]["storePods"] = {"segment": "1m"}
+    assert any("kvStore.storePods.segment: '1m': must be at least 1Mi" in line for line in lines(values))
+
+
+def test_a_memory_limit_below_what_the_pod_reserves_is_refused():
+    values = dev()
+    values["models"][0]["decode"] |= {"memory": "3Gi", "memoryLimit": "3071Mi"}
+    assert any("decode" in line and "memoryLimit 3071Mi is below memory 3Gi" in line for line in lines(values))
+    values["models"][0]["decode"]["memoryLimit"] = "3072Mi"
+    Settings.from_mapping(values)
+
+
+def test_a_cache_that_the_model_alone_overflows_is_refused():
+    values = dev()
+    values["models"][0]["weights"] = {
+        "source": "hub", "location": "a/b", "revision": "a" * 40, "size": "4Gi", "cache": {"limit": "4095Mi"}
+    }  # fmt: skip
+    assert any("weights" in line and "cache.limit 4095Mi is below size 4Gi" in line for line in lines(values))
+    values["models"][0]["weights"]["cache"]["limit"] = "4Gi"
+    Settings.from_mapping(values)
 
 
 def test_budgets_of_the_largest_rollout_stay_within_what_kubernetes_counts():

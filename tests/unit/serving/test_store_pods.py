@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
     "memory below segment and process": (
         lambda: values(memory="32Gi"), f"{PLACE}.memory", ("segment 32Gi", "at least 33280Mi"),
     ),
-    "no segment": (lambda: over_tcp(segment="0"), f"{PLACE}.segment", ("holds nothing",)),
+    "no segment": (lambda: over_tcp(segment="0"), f"{PLACE}.segment", ("at least 1Mi",)),
     "unknown pool": (lambda: values(pool="elsewhere"), f"{PLACE}.pool", ("elsewhere", "gpu")),
     "more than a node": (lambda: values(segment="100Gi"), f"{PLACE}.memory", ("64Gi", "gpu")),
     "more CPU than a node": (lambda: values(cpu="9"), f"{PLACE}.cpu", ("'9'", "(8)")),
@@ -222,15 +222,12 @@ def test_an_engine_needs_no_memory_for_a_segment_that_store_pods_hold():
     assert len(lines) == 2 and all("segment 64Gi" in line for line in lines)
 
 
-def test_engines_that_share_a_store_lend_some_memory_and_have_a_buffer():
+@pytest.mark.parametrize("name", ["segment", "buffer"])
+def test_a_segment_or_a_buffer_of_no_size_is_refused_as_the_engine_would(name: str):
     found = stack()
     del found["models"][0]
-    found["kvStore"] = {"segment": "0"}
-    assert refused(found, "kvStore.segment", "storePods")
-    found["kvStore"] = {"segment": "0", "storePods": {"segment": "1Gi"}}
-    assert accepted(found)
-    found["kvStore"]["buffer"] = "0"
-    assert refused(found, "kvStore.buffer", "refuse to start")
+    found["kvStore"] = {name: "0"}
+    assert refused(found, f"kvStore.{name}", "at least 1Mi")
 
 
 def test_the_default_memory_limit_holds_segment_and_process():
