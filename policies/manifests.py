@@ -1,7 +1,7 @@
 """Objects from files: rendered manifests, or an exported Pulumi state."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,18 @@ def _documents(file: Path) -> Iterator[Mapping[str, Any]]:
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise ManifestError(f"{file}: cannot be read: {reason[:200]}") from None
-    yield from (document for document in documents if isinstance(document, Mapping))
+    yield from _mappings(documents)
+
+
+def _mappings(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """Documents, and those in a list of them; any other text is searched for keys as the value of a nameless field."""
+    for document in documents:
+        if isinstance(document, Mapping):
+            yield document
+        elif isinstance(document, list):
+            yield from _mappings(document)
+        elif document is not None:
+            yield {"": document}
 
 
 def _yaml(text: str) -> list[Any]:
@@ -92,6 +103,7 @@ def _expanded(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The items of a List, else the document itself."""
     items = document.get("items")
     if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
-        yield from (item for item in items if isinstance(item, Mapping))
+        # an item that is no object is judged as one without a kind, never passed over
+        yield from (item if isinstance(item, Mapping) else {"kind": None, "item": item} for item in items)
     else:
         yield document

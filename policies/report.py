@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from policies.catalogue import RULES
 from policies.rule import Violation
+from policies.shape import SHAPE_RULE
 from policies.state import STATE_RULE
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -39,7 +40,7 @@ def as_sarif(violations: Sequence[Violation]) -> str:
     """SARIF 2.1.0: one run, one result a violation, rules with their descriptions."""
     rules = [
         {"id": rule.id, "shortDescription": {"text": rule.description}, "properties": {"concern": rule.concern}}
-        for rule in (*RULES, STATE_RULE)
+        for rule in (*RULES, SHAPE_RULE, STATE_RULE)
     ]
     driver = {"name": "moonstack-policies", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_result(violation) for violation in violations]}

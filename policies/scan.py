@@ -7,6 +7,7 @@ from policies.checks.key_text import RULES as KEY_TEXT
 from policies.judge import judge
 from policies.objects import Object
 from policies.rule import Facts, Violation
+from policies.shape import SHAPE_RULE
 from policies.state import OUTPUTS, STATE_RULE
 
 
@@ -15,6 +16,7 @@ def scan(objects: Sequence[Object], facts: Facts) -> list[Violation]:
     declared = [one for one in objects if not one.source.endswith((f" {OUTPUTS}", " rest"))]
     known = [one for one in objects if one.source.endswith((f" {OUTPUTS}", " rest"))]
     found = [
+        *judge([SHAPE_RULE], declared, facts),
         *judge(RULES, declared, facts),
         *judge(KEY_TEXT, known, facts),
         *judge([STATE_RULE], objects, facts),

@@ -14,6 +14,7 @@ from policies.catalogue import RULES
 from policies.judge import judge
 from policies.objects import Object
 from policies.rule import Facts
+from policies.shape import SHAPE_RULE
 from settings.key_values.local import LocalKeys
 from settings.local_runtime import FILE
 from settings.settings import Settings
@@ -89,7 +90,10 @@ def test_every_object_of_every_stack_passes_every_rule(stack, backend, ignored):
     settings = Settings.from_mapping(groups)
     objects = declared(stack, groups, ignored)
     assert len(objects) > 30
-    found = judge(RULES, objects, Facts(settings.environment, settings))
+    rendered = [Object(one.body) for one in objects if one.type.startswith("kubernetes:") and "kind" in one.body]
+    assert len(rendered) > 30
+    facts = Facts(settings.environment, settings)
+    found = [*judge(RULES, objects, facts), *judge([SHAPE_RULE], rendered, facts)]
     assert found == [], "\n".join(f"{v.rule}: {v.object}: {v.path}: {v.message}" for v in found)
 
 

@@ -182,3 +182,63 @@ def test_a_document_that_is_no_object_is_searched_for_keys_and_not_judged(tmp_pa
     write(tmp_path, "a.yaml", thing("ConfigMap", data={"x": "fine"}), values)
     said = json.loads(run(str(tmp_path), "--format", "json").stdout)
     assert [(row["rule"], row["path"]) for row in said["violations"]] == [("no-key-text", "channel.apiKey")]
+
+
+def pod(**container):
+    return thing("Pod", spec={"containers": [{"name": "main", "image": "x", **container}]})
+
+
+MISSHAPEN = {
+    "kind": {"apiVersion": "v1", "kind": 5, "metadata": {"name": "x"}},
+    "apiVersion": {"kind": "ConfigMap", "metadata": {"name": "x"}},
+    "metadata": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": None},
+    "metadata.name": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": 5}},
+    "metadata.namespace": thing("ConfigMap", metadata={"namespace": ["x"]}),
+    "metadata.labels": thing("ConfigMap", metadata={"labels": "x"}),
+    "items": {"apiVersion": "v1", "kind": "List", "items": {"a": 1}},
+    "spec": thing("Deployment", spec={"template": {"spec": {"containers": []}}}),
+    "spec.containers": thing("Pod", spec={"containers": 5}),
+    "spec.containers[0]": thing("Pod", spec={"containers": ["x"]}),
+    "spec.template.spec.containers": thing("Job", spec={"template": {"spec": {"containers": {"a": 1}}}}),
+    "spec.template.spec.initContainers": thing("Other", spec={"template": {"spec": {"initContainers": 5}}}),
+    "spec.volumes": thing("Pod", spec={"volumes": 5, "containers": [{"name": "x"}]}),
+    "spec.containers[0].env": pod(env=5),
+    "spec.containers[0].env[0]": pod(env=[{"name": "x", "value": 5}]),
+    "spec.containers[0].args[0]": pod(args=[5]),
+    "spec.containers[0].image": pod(image=5),
+    "spec.containers[0].resources": pod(resources=[]),
+}
+
+
+@pytest.mark.parametrize("path", MISSHAPEN)
+def test_what_no_api_server_takes_is_a_violation_at_its_path(tmp_path, path):
+    result = run(str(write(tmp_path, "a.yaml", MISSHAPEN[path])), "--format", "json")
+    found = [row["path"] for row in json.loads(result.stdout)["violations"] if row["rule"] == "manifest-shape"]
+    assert (result.exit_code, path in found) == (1, True), result.stdout
+
+
+def test_an_item_of_a_list_that_is_no_object_is_a_violation(tmp_path):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [thing("ConfigMap", data={}), 5]}
+    result = run(str(write(tmp_path, "a.yaml", listed)))
+    assert (result.exit_code, "manifest-shape" in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_objects_in_a_bare_list_are_scanned(tmp_path, suffix):
+    (tmp_path / f"a.{suffix}").write_text(json.dumps([thing("ConfigMap", "one", data={"x": fake_key()})]))
+    result = run(str(tmp_path))
+    assert (result.exit_code, "ConfigMap llm/one" in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["x.yaml"]},
+        {"apiVersion": "v1", "kind": "Config", "clusters": []},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-", "labels": None}},
+        {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": []},
+        {"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "x"}, "spec": {"containers": 5}},
+    ],
+)
+def test_files_for_clients_and_other_peoples_kinds_have_no_shape_of_ours(tmp_path, body):
+    assert run(str(write(tmp_path, "a.yaml", body, thing("ConfigMap", data={})))).exit_code == 0
