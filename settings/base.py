@@ -1,14 +1,14 @@
 """The base of every group of the configuration: frozen, camelCase in YAML, unknown keys refused."""
 
 import re
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
-from rules import quantity
-from rules.quantity import Bounds
+from rules import kube_names, quantity
 from settings import plain_input
 
 _HOST: Final = re.compile(
@@ -52,20 +52,33 @@ ModelName = Annotated[
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def _within(bounds: Bounds) -> AfterValidator:
+def _faultless(fault: Callable[[str], str | None]) -> AfterValidator:
+    """A check from a rule that says what is wrong with a text, as `limit; fix`."""
+
     def check(value: str) -> str:
-        if fault := bounds.fault(value):
-            raise ValueError(fault)
+        if said := fault(value):
+            raise ValueError(said)
         return value
 
     return AfterValidator(check)
 
 
 _QUANTITY: Final = StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTP]|[KMGTP]i)?$", max_length=32)
-Cpu = Annotated[str, _QUANTITY, _within(quantity.CPU), Field(json_schema_extra={"format": "CPU"})]
+Cpu = Annotated[str, _QUANTITY, _faultless(quantity.CPU.fault), Field(json_schema_extra={"format": "CPU"})]
 """A Kubernetes quantity of CPU such as 500m or 8, within `rules.quantity.CPU`."""
-Bytes = Annotated[str, _QUANTITY, _within(quantity.BYTES), Field(json_schema_extra={"format": "bytes"})]
+Bytes = Annotated[str, _QUANTITY, _faultless(quantity.BYTES.fault), Field(json_schema_extra={"format": "bytes"})]
 """A Kubernetes quantity of memory or disk, or of bytes a second, such as 3Gi, within `rules.quantity.BYTES`."""
+
+LabelValue = Annotated[
+    str, _faultless(kube_names.label_value_fault), Field(json_schema_extra={"format": "label value"})
+]
+"""The value of a label or a taint."""
+LabelKey = Annotated[str, _faultless(kube_names.label_key_fault), Field(json_schema_extra={"format": "label key"})]
+"""The key of a label, an annotation or a taint: `name` or `example.com/name`."""
+ResourceName = Annotated[
+    str, _faultless(kube_names.extended_resource_fault), Field(json_schema_extra={"format": "extended resource"})
+]
+"""The name of an extended resource such as rdma/hca_shared_devices_a."""
 
 ObjectName = Annotated[
     str,

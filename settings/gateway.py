@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rules import ports
-from settings.base import Bytes, Cpu, DnsLabel, Group, Host, HostPort, ObjectName, Port
+from settings.base import Bytes, Cpu, DnsLabel, Group, Host, HostPort, LabelKey, ObjectName, Port
 from settings.network import Cidr
 from settings.plain_input import LINES
 
@@ -31,7 +31,7 @@ class LoadBalancerSettings(Group):
     """Whose annotations are written: AWS's NLB, Huawei Cloud's ELB, or none."""
     internal: bool = True
     """Whether the load balancer has an address inside the network only."""
-    annotations: Annotated[dict[str, str], LINES] = Field(default_factory=dict)
+    annotations: Annotated[dict[LabelKey, str], LINES] = Field(default_factory=dict)
     """Added to those of `kind`, and win over them."""
     source_ranges: tuple[Cidr, ...] = ()
     """CIDRs that may connect; everyone when empty."""

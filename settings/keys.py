@@ -82,7 +82,7 @@ class KeysSettings(Group):
     agent: bool = True
     """Whether the key agent runs in the cluster: an expired key is refused within a minute, and quotas of a day are enforced.
     Without it an expired key waits for the next deployment."""
-    region: str | None = None
+    region: str | None = Field(default=None, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=63)
     """Secrets Manager: the AWS region; the ambient one when not given."""
     delivery: Literal["pulumi", "external-secrets"] = "pulumi"
     """external-secrets: the operator fetches values into the cluster, and none enters Pulumi's state; needs `store` and the agent."""

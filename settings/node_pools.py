@@ -6,15 +6,15 @@ from pydantic import Field
 
 from rules import labels
 from rules.chips import Arch
-from settings.base import Bytes, Cpu, DnsLabel, Group, ObjectName
+from settings.base import Bytes, Cpu, DnsLabel, Group, LabelKey, LabelValue, ObjectName, ResourceName
 
 
 class Toleration(Group):
     """A taint that the pool's nodes carry (set by the node group, NFD or Karpenter) and our pods tolerate."""
 
-    key: str
+    key: LabelKey
     """The taint's key."""
-    value: str | None = None
+    value: LabelValue | None = None
     """The taint's value; any when not given."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
     """The taint's effect."""
@@ -32,9 +32,9 @@ class Toleration(Group):
 class NodeClassRef(Group):
     """Karpenter's node class of the cloud, which says what machines it may start."""
 
-    group: str = Field(min_length=1)
+    group: ObjectName
     """API group of the node class."""
-    kind: str = Field(min_length=1)
+    kind: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)
     """Its kind, such as EC2NodeClass."""
     name: DnsLabel
     """Its name."""
@@ -63,15 +63,15 @@ class NodePoolSettings(Group):
     """What a node has for pods."""
     memory: Bytes = "64Gi"
     """What a node has for pods."""
-    pool_label: str = "high-memory"
+    pool_label: LabelValue = Field(default="high-memory", min_length=1)
     """Value of the node label `gpu.pool`."""
     nvlink: bool = False
     """Whether the node label `gpu.topology/nvlink: "true"` is set (or required)."""
     node_class_ref: NodeClassRef | None = None
     """For mode karpenter."""
-    topology_key: str | None = None
+    topology_key: LabelKey | None = None
     """Node label that groups nodes which are near each other; a PD group is kept within one value."""
-    rdma_resource: str | None = Field(default=None, pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")
+    rdma_resource: ResourceName | None = None
     """Extended resource of the nodes' RDMA device plugin, such as rdma/hca_shared_devices_a: each engine and store pod asks for one."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints of the nodes that our pods tolerate; Moonstack never writes taints."""

@@ -1,12 +1,8 @@
 """Who watches: PodMonitors, alert rules and dashboards where their consumers exist."""
 
-from typing import Annotated
+from pydantic import AnyHttpUrl, Field
 
-from pydantic import AnyHttpUrl, Field, StringConstraints
-
-from settings.base import Group
-
-LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
+from settings.base import Group, LabelKey, LabelValue
 
 
 class ObservabilitySettings(Group):
@@ -20,9 +16,9 @@ class ObservabilitySettings(Group):
     """ConfigMaps that Grafana's sidecar picks up by `dashboardLabel`."""
     scrape_interval_seconds: int = Field(default=15, ge=1, le=300)
     """How often Prometheus scrapes."""
-    monitor_labels: dict[str, LabelValue] = Field(default_factory=dict)
+    monitor_labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels by which the Prometheus object selects monitors and rules, e.g. `release`."""
-    dashboard_label: str = "grafana_dashboard"
+    dashboard_label: LabelKey = "grafana_dashboard"
     """The label of the dashboards' ConfigMaps."""
     runbook_base: AnyHttpUrl | None = None
     """Base URL of docs/runbooks.md as published; alerts carry a relative link when not given."""

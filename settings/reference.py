@@ -142,7 +142,10 @@ def _limits(field: Schema) -> str:
         return ""
     own = [words.format(field[name]) for name, words in _LIMITS.items() if name in field]
     if "propertyNames" in field:
-        own.append("keys: " + ", ".join(f"`{name}`" for name in field["propertyNames"]["enum"]))
+        keys = field["propertyNames"]
+        own.append(
+            "keys: " + (", ".join(f"`{name}`" for name in keys["enum"]) if "enum" in keys else keys["format"] + "s")
+        )
     if "items" in field and (each := _limits(field["items"])):
         own.append(f"each {each}")
     return ", ".join(own)

@@ -57,6 +57,21 @@ def chips_are_known(settings: "Settings") -> list[Problem]:
     return problems
 
 
+def rdma_is_no_chip(settings: "Settings") -> list[Problem]:
+    """A pool's RDMA resource is none of chips: a pod asks for one of it, which would take the place of its number of chips."""
+    chips = {stack.resource: chip.title for chip in CHIPS.values() for stack in chip.stacks if stack.resource}
+    return [
+        Problem(
+            f"nodePools[{index}].rdmaResource",
+            pool.rdma_resource,
+            f"is the resource of {chips[pool.rdma_resource]}",
+            "name the one of the RDMA device plugin, such as rdma/hca_shared_devices_a, or leave it out",
+        )
+        for index, pool in enumerate(settings.node_pools)
+        if pool.rdma_resource in chips
+    ]
+
+
 def roles_have_pools(settings: "Settings") -> list[Problem]:
     """Each role is placed on a declared pool."""
     pools = {pool.name for pool in settings.node_pools}
@@ -112,6 +127,7 @@ def _roles(settings: "Settings"):
 CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     names_are_unique,
     chips_are_known,
+    rdma_is_no_chip,
     roles_have_pools,
     chips_exist,
     pods_fit_a_node,

@@ -47,3 +47,12 @@ def test_a_pod_that_takes_a_whole_node_is_accepted():
     values = stack()
     values["models"][1]["decode"] |= {"memory": "64Gi", "cpu": "8"}
     assert accepted(values)
+
+
+@pytest.mark.parametrize("chip", ["huawei.com/Ascend910", "nvidia.com/gpu"])
+def test_a_resource_of_chips_is_none_of_rdma(chip: str):
+    values = stack()
+    values["nodePools"][0]["rdmaResource"] = chip
+    assert refused(values, "nodePools[0].rdmaResource", chip, "is the resource of", "rdma/hca_shared_devices_a")
+    values["nodePools"][0]["rdmaResource"] = "rdma/hca_shared_devices_a"
+    assert accepted(values)
