@@ -29,7 +29,7 @@ preview: env
 	@$(LOCAL) preview --stack $(STACK) $(ARGS)
 
 render: env
-	@$(LOCAL) render --stack $(STACK) --out $(OUT) $(ARGS)
+	@$(LOCAL) render --stack $(STACK) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 images: env
 	@$(LOCAL) images $(ARGS)
@@ -47,7 +47,7 @@ audit: env
 	@$(PY) -m policies audit --stack $(STACK) $(ARGS)
 
 rotate: env
-	@$(PY) -m rotation --stack $(STACK) --id $(ID) $(ARGS)
+	@$(PY) -m rotation --stack $(STACK) $(if $(ID),--id $(ID)) $(ARGS)
 
 bench: env
 	@$(PY) -m bench $(ARGS)

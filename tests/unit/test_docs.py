@@ -125,3 +125,15 @@ def test_both_readmes_have_the_same_commands_in_the_same_order():
 def test_the_index_links_every_page():
     linked = set(re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs" / "README.md").read_text()))
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
+def test_the_page_of_smoke_names_the_commands_that_take_a_stack_and_write_json():
+    page = " ".join((ROOT / "docs" / "smoke.md").read_text().split())
+    sentence = re.search(r"[^.]*take `--stack` and write `--json FILE`", page)
+    assert sentence
+    options = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in command_of("smoke").commands.items()
+    }
+    both = {name for name, taken in options.items() if {"--stack", "--json"} <= taken}
+    assert set(re.findall(r"`(\w+)`", sentence[0])) == both

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2]
@@ -112,3 +113,33 @@ def test_plain_pulumi_is_given_backend_passphrase_and_path(tmp_path: Path, monke
     done = CliRunner().invoke(app, ["env", "--stack", "dev"])
     assert done.exit_code == 0, done.output
     assert all(f"{name}=" in done.output for name in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE_FILE", "PATH"))
+
+
+def shown_by_make(*arguments: str) -> str:
+    """What make would run. The environment's own commands are left out."""
+    command = ["make", "-n", "-o", ".venv/ready", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_make_env_makes_what_the_readme_activates():
+    command = ["make", "-n", "-B", "env"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert ".ci/environment" in done.stdout
+    assert "-m venv .venv" in (ROOT / ".ci" / "environment").read_text()
+
+
+@pytest.mark.parametrize(("target", "variable", "option"), [("render", "OUT", "--out"), ("rotate", "ID", "--id")])
+def test_make_passes_an_option_only_with_its_value(target: str, variable: str, option: str):
+    assert option not in shown_by_make(target, "STACK=prod")
+    assert f"{option} x" in shown_by_make(target, "STACK=prod", f"{variable}=x")
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_what_the_readme_names_of_prod_is_in_prods_file(name: str):
+    text = (ROOT / name).read_text()
+    stack = yaml.safe_load((ROOT / "Pulumi.prod.yaml").read_text())
+    keys = stack["config"]["moonstack:keys"]
+    assert re.findall(r"--secrets-provider='?([^\s']+)", text) == [stack["secretsprovider"]]
+    ids = re.findall(r"moonstack:keyValue-([\w-]+)", text)
+    assert ids and set(ids) <= {key["id"] for key in keys["keys"]}
+    assert f"keys.source: {keys['source']}" in text
