@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from settings.settings import KEY_VALUE_PREFIX, NAMESPACE, Settings
+from settings.secret_values import KEY_VALUE_PREFIX
+from settings.settings import NAMESPACE, Settings
 
 
 def stack_file_schema() -> dict[str, Any]:

@@ -23,12 +23,17 @@ from settings.models import ModelSettings
 from settings.network import NetworkSettings
 from settings.node_pools import NodePoolSettings
 from settings.observability import ObservabilitySettings
+from settings.secret_values import KEY_VALUE_PREFIX, broken_values, clear_values, strange_values
 from settings.smoke import SmokeSettings
-from settings.stack_file import NAMESPACE, UnreadableError, misplaced_keys, misspelt_keys, read_yaml
+from settings.stack_file import (
+    NAMESPACE,
+    UnreadableError,
+    misplaced_keys,
+    misspelt_keys,
+    read_yaml,
+    unquoted_texts,
+)
 from settings.warm_pool import WarmPoolSettings
-
-KEY_VALUE_PREFIX = "keyValue-"
-"""`moonstack:keyValue-<id>` are the scalar secrets; they never enter `Settings`."""
 
 
 class Settings(Group):
@@ -73,7 +78,10 @@ class Settings(Group):
             raise SettingsError(strangers, "the stack configuration")
         keys = [key.removeprefix(prefix) for key in configured if key.startswith(prefix)]
         values = {key: _decoded(config.get(key)) for key in keys if not key.startswith(KEY_VALUE_PREFIX)}
-        return cls.from_mapping(values, source="the stack configuration")
+        settings = cls.from_mapping(values, source="the stack configuration")
+        if strangers := strange_values(sorted(configured), [key.id for key in settings.keys.keys]):
+            raise SettingsError(strangers, "the stack configuration")
+        return settings
 
     @classmethod
     def from_stack_file(cls, path: Path) -> Self:
@@ -89,17 +97,29 @@ class Settings(Group):
             raise SettingsError(
                 [Problem(path.name, None, f"cannot be read: {error}", "correct the file")], str(path)
             ) from None
-        config = (document.get("config") if isinstance(document, dict) else None) or {}
+        if not isinstance(document, dict | None):
+            fix = "write the settings below config:, one key a line"
+            raise SettingsError([Problem(path.name, brief(document), "must be a mapping with config:", fix)], str(path))
+        document = document or {}
+        config = document.get("config") or {}
         if not isinstance(config, dict):
             raise SettingsError(
                 [Problem("config", brief(config), "must be a mapping", "write one key a line")], str(path)
             )
-        outside = misplaced_keys(document) if isinstance(document, dict) else []
-        if strangers := [*outside, *misspelt_keys(map(str, config), _group_names(cls))]:
-            raise SettingsError(strangers, str(path))
-        prefix = f"{NAMESPACE}:"
-        values = {str(key).removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)}
-        return cls.from_mapping(values, source=path.name)
+        prefix, config = f"{NAMESPACE}:", {str(key): value for key, value in config.items()}
+        if found := [
+            *misplaced_keys(document),
+            *misspelt_keys(config, _group_names(cls)),
+            *clear_values(config),
+            *broken_values(document, config),
+            *(each for key, value in config.items() if key.startswith(prefix) for each in unquoted_texts(key, value)),
+        ]:
+            raise SettingsError(found, str(path))
+        values = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+        settings = cls.from_mapping(values, source=path.name)
+        if strangers := strange_values(config, [key.id for key in settings.keys.keys]):
+            raise SettingsError(strangers, path.name)
+        return settings
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str = "the configuration") -> Self:

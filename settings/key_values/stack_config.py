@@ -6,7 +6,7 @@ from typing import Any
 from rules.problem import Problem
 from settings.errors import SettingsError
 from settings.key_values import STAGES, Stage, Versions
-from settings.settings import KEY_VALUE_PREFIX
+from settings.secret_values import KEY_VALUE_PREFIX
 
 
 def config_key(key_id: str, stage: Stage = "current") -> str:
