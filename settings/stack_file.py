@@ -1,7 +1,7 @@
 """YAML files of the user, and which keys of a stack file are not for other programs but misspelt ones of ours."""
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,6 +103,15 @@ def unquoted_texts(path: str, value: Any) -> list[Problem]:
 
 def _items(values: list[Any]) -> Iterator[tuple[str, Any]]:
     return ((f"[{index}]", each) for index, each in enumerate(values))
+
+
+def groups_by_name(document: Mapping[Any, Any]) -> dict[str, Any]:
+    """Groups by name, whether they are written as `nodePools` or `moonstack:nodePools`. Raises ValueError for one that is both."""
+    prefix = f"{NAMESPACE}:"
+    names = [str(key).removeprefix(prefix) for key in document]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{twice} is written twice, with and without {prefix}; remove one of them")
+    return dict(zip(names, document.values(), strict=True))
 
 
 def misplaced_keys(document: Collection[Any]) -> list[Problem]:

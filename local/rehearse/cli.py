@@ -17,7 +17,7 @@ from local.rehearse.render import render as write
 from local.rehearse.report import Report
 from local.tools.catalogue import ENGINE
 from settings.command_line import stack_name
-from settings.stack_file import UnreadableError, read_yaml
+from settings.stack_file import UnreadableError, groups_by_name, read_yaml
 
 Stack = Annotated[
     str, typer.Option("--stack", "-s", callback=stack_name, help="dev, pre, prod or another Pulumi.<stack>.yaml.")
@@ -66,7 +66,10 @@ def _groups(path: Path) -> dict[str, Any]:
         raise LocalError(f"{path}: cannot be read: {error}; correct the file") from None
     if not isinstance(found, dict):
         raise LocalError(f"{path} must hold groups, such as nodePools, at its top")
-    return {str(group): value for group, value in found.items()}
+    try:
+        return groups_by_name(found)
+    except ValueError as error:
+        raise LocalError(f"{path}: {error}") from None
 
 
 def show(report: Report, out: Console) -> None:

@@ -9,8 +9,10 @@ import pulumi
 import pytest
 import yaml
 
+from local.rehearse import cli as rehearse
 from settings.errors import SettingsError
 from settings.settings import Settings
+from settings.stack_file import groups_by_name
 from tests.unit.test_settings import ROOT, dev
 
 ENCRYPTED = "v1:3q2+7wAA:AAECAwQF/w=="
@@ -126,3 +128,14 @@ def test_what_can_not_be_read_is_told_with_its_line_in_our_words(tmp_path: Path,
     line = said(written(tmp_path, text))
     assert "cannot be read: " in line and words in line, line
     assert not any(raw in line for raw in ("unicode string", "byte string", "codec", ' in "<')), line
+
+
+def test_groups_are_found_with_our_namespace_and_without_and_never_twice():
+    assert groups_by_name({"moonstack:nodePools": [1], "models": [2]}) == {"nodePools": [1], "models": [2]}
+    with pytest.raises(ValueError, match="models is written twice, with and without moonstack:; remove one"):
+        groups_by_name({"moonstack:models": [1], "models": [2]})
+
+
+def test_groups_to_rehearse_instead_may_be_copied_from_a_stack_file(tmp_path: Path):
+    path = written(tmp_path, "moonstack:nodePools: [{name: x}]\n")
+    assert rehearse._groups(path) == {"nodePools": [{"name": "x"}]}  # pyright: ignore[reportPrivateUsage]
