@@ -63,6 +63,6 @@ def test_a_folder_of_results_is_there_or_is_made_in_one_that_is(tmp_path: Path):
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "new", None):
         assert writable_folder(path) == path
-    for path in (tmp_path / "file", tmp_path / "none" / "new"):
+    for path in (tmp_path / "file", tmp_path / "none" / "new", tmp_path / "file" / "new"):
         with pytest.raises(typer.BadParameter, match="can't be made"):
             writable_folder(path)

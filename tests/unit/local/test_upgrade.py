@@ -93,13 +93,17 @@ def test_room_for_two_sets_is_no_fault_of_a_stack_that_does_not_need_them(checko
     values = stack()
     values["nodePools"][1]["count"] = 1
     for role in ("prefill", "decode"):
-        values["models"][1][role]["chips"] = 2
+        values["models"][1][role]["chips"] = 1
+    values["models"][1]["prefill"]["replicas"] = 4
     write(checkout, values)
     subprocess.run(
         ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "y"], cwd=checkout, check=True
     )
     result = asked()
     assert result.exit_code == 0 and "lack" not in result.stdout, result.stdout
+    assert (
+        "only a change of backend or pools needs old and new sets at once, and 1 node of pool gpu more" in result.stdout
+    )
 
 
 @pytest.mark.parametrize("text", ["config: {moonstack:models: 1}", "config: [", "1"])
