@@ -128,7 +128,12 @@ def looks_random(value: str) -> bool:
     Threshold: 3.2 bits a character by frequency, which names, paths and versions don't reach. Hex has less to choose from:
     six different digits are enough, which all but one in 10,000 random texts of 16 have.
     """
-    if not _RANDOM.fullmatch(value) or value.startswith(("/", ".")) or is_placeholder(value):
+    if (
+        not _RANDOM.fullmatch(value)
+        or value.startswith(("/", "."))
+        or is_placeholder(value)
+        or _hides_a_stand_in(value)
+    ):
         return False
     if not re.search(r"[0-9]", value) or not re.search(r"[A-Za-z]", value) or _is_words(value):
         return False
@@ -145,6 +150,14 @@ def redact(text: str, mark: str = "[redacted]") -> str:
     for found in sorted(find(text), key=lambda one: one.start, reverse=True):
         text = text[: found.start] + mark + text[found.end :]
     return text
+
+
+def _hides_a_stand_in(value: str) -> bool:
+    """Base64 of a stand-in, as Envoy's configuration dump shows bytes that it keeps to itself: `[redacted]`."""
+    try:
+        return is_placeholder(base64.b64decode(value, validate=True).decode("ascii"))
+    except ValueError:
+        return False
 
 
 def _is_words(value: str) -> bool:

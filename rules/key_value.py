@@ -9,7 +9,7 @@ MINIMUM_BITS: Final = 128
 MAXIMUM_LENGTH: Final = 4096
 
 _PREFIX: Final = re.compile(r"^[A-Za-z]{2,12}[-_](?:[a-z0-9]{2,8}[-_]){0,3}")
-_STAND_IN: Final = re.compile(r"placeholder|change[-_ ]?me|<.*>|\$\{|x{6}|\*{4}", re.IGNORECASE)
+_STAND_IN: Final = re.compile(r"placeholder|redacted|change[-_ ]?me|<.*>|\$\{|x{6}|\*{4}", re.IGNORECASE)
 """What random text has by chance once in a billion keys at most."""
 _MARK: Final = re.compile(r"example|dummy|todo|x{4,}|1234(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?|abcdef|\.{3}", re.IGNORECASE)
 """What a short random key may well hold: `1234` stands in one of 5,000 keys of 16 hex digits."""

@@ -45,7 +45,7 @@ class AgentConfig(_Frozen):
     metrics_port: int = ports.GATEWAY_METRICS
     usage: str = names.KEY_AGENT
     """ConfigMap that keeps what was used in the day, so that a restart forgets nothing."""
-    digest_annotation: str = f"{labels.PREFIX}/client-keys"
+    digest_annotation: str = f"{labels.PREFIX}/client-keys-digest"
     """Set on gateway pods when the list changes: the kubelet then takes the Secret up at once instead of within 90 s."""
 
     @classmethod

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+from capacity.keys.config import AgentConfig
 from policies.catalogue import RULES
 from policies.checks import key_text as check
 from tests.policies.builders import container, deployment, fake_key, found, pod_spec, thing
 
 (NO_KEY_TEXT,) = check.RULES
+MARK = AgentConfig.model_fields["digest_annotation"].default
 BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -164,6 +166,10 @@ INNOCENT: dict[str, dict[str, Any]] = {
         cache_key=DIGEST, public_key=b64(bytes.fromhex(DIGEST)), partitionKey=UUID, idempotency_key=UUID
     ),
     "an example of a private key's form": config(doc="-----BEGIN " + "PRIVATE KEY-----\\n<private-key>\\n"),
+    "what Envoy keeps to itself": config(dump=json.dumps({"private_key": {"inline_bytes": b64("[redacted]")}})),
+    "what the key agent marks pods with": thing(
+        "Pod", metadata={"annotations": {MARK: "cbd7bbadacc3f026"}}, spec=pod_spec()
+    ),
     "basic words": config(readme="basic authenticationIsSupported2026 and Basic Understanding"),
     "path to a token": pod(args=["--token", "/var/run/secrets/kubernetes.io/serviceaccount/token"]),
     "token counts": config(x=json.dumps({"max_tokens": 4096, "tokens": [1, 2, 3], "bos_token": "<|begin_of_text|>"})),
