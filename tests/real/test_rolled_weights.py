@@ -15,6 +15,7 @@ import yaml
 
 from bench.changed_dev import Groups, changed_dev, deploy
 from bench.small_model import MODEL, small_model
+from local.cluster.api import wait_until
 from local.workspace import LOCAL_STACK, workspace
 from rules import labels, names, ports
 from smoke.prompts import prefix
@@ -23,6 +24,7 @@ from tests.real.test_two_models import ask, hits
 
 NEW = "dev-tiny-b"
 USERS = 3
+PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def old(dev_stack: DevStack) -> Iterator[DevStack]:
         config["moonstack:models"][-1] |= {"connector": "mooncake-store"}
 
     with changed_dev(sharing):
-        wait_until(lambda: answers(dev_stack), "the gateway's first look at the new model's routers")
+        wait_until(lambda: answers(dev_stack), "the gateway's first look at the new model's routers", PATIENCE_SECONDS)
         yield dev_stack
 
 
@@ -47,7 +49,7 @@ def test_new_weights_rolled_under_load_answer_as_themselves_and_read_no_kv_of_th
 
     with users(old, prompts) as (asked, stop):
         roll(NEW)
-        wait_until(lambda: engines(old)[0].isdisjoint(old_pods), "the old engine's end")
+        wait_until(lambda: engines(old)[0].isdisjoint(old_pods), "the old engine's end", PATIENCE_SECONDS)
         stop.set()
     new_pods, new_identity = engines(old)
     assert new_identity != old_identity and new_pods.isdisjoint(old_pods)
@@ -121,11 +123,3 @@ def keys_of(stack: DevStack, identity: str) -> list[str]:
     path = f"/api/v1/namespaces/{stack.namespace}/pods/{pods[0]['metadata']['name']}"
     keys = kubectl("get", "--raw", f"{path}:{ports.KV_MASTER_METRICS}/proxy/get_all_keys")
     return [key for key in keys.split() if identity in key]
-
-
-def wait_until(wanted: Any, what: str, seconds: float = 120) -> None:
-    """Raises AssertionError when it does not come."""
-    began = time.monotonic()
-    while not wanted():
-        assert time.monotonic() - began < seconds, f"waited in vain for {what}"
-        time.sleep(1)

@@ -45,9 +45,9 @@ def test_the_packs_share_is_what_a_preview_costs_more_with_it():
     def cost(cpu_seconds: float, resources: int = 1000) -> Cost:
         return Cost(name="", resources=resources, seconds=1, cpu_seconds=cpu_seconds, mebibytes=1)
 
-    assert list(judge_pack(cost(10), [cost(9, 500), cost(19)]).values()) == [True]
-    assert list(judge_pack(cost(10), [cost(21)]).values()) == [False]
-    assert judge_pack(cost(10), [cost(9, 500)]) == {}
+    assert list(judge_pack([cost(10)], [cost(9, 500), cost(19)]).values()) == [True]
+    assert list(judge_pack([cost(10)], [cost(21)]).values()) == [False]
+    assert judge_pack([cost(10)], [cost(9, 500)]) == {}
 
 
 def test_the_limits_of_a_preview_are_judged_on_its_figures():
