@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import httpx
 
+from bench.at_once import leaving_at_once
 from capacity.config import ControllerConfig
 from components import router
 from components.context import Context
@@ -258,7 +259,8 @@ def deployed() -> Iterator[Elastic]:
             until(running.answered_by, 60, "an answer through the router")
             yield running
         finally:
-            _remove(http)
+            with leaving_at_once(NAMESPACE):
+                _remove(http)
             api.close()
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+from bench.at_once import leaving_at_once
 from rules import labels
 from tests.real.conftest import DevStack, kubectl, local
 
@@ -15,7 +16,8 @@ def test_destroy_leaves_the_namespace_gone_and_the_node_as_it_was(dev_stack: Dev
     kubectl("taint", "node", "local-0", "example.com/foreign=yes:PreferNoSchedule", "--overwrite")
     kubectl("label", "node", "local-0", "example.com/foreign=yes", "--overwrite")
     try:
-        local("pulumi", "destroy", "--yes", "--skip-preview", "--non-interactive")
+        with leaving_at_once(dev_stack.namespace):
+            local("pulumi", "destroy", "--yes", "--skip-preview", "--non-interactive")
         node = json.loads(kubectl("get", "node", "local-0", "-o", "json"))
         assert not labels.OWN_NODE_LABELS & node["metadata"]["labels"].keys()
         assert node["metadata"]["labels"]["example.com/foreign"] == "yes"
