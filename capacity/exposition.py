@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from prometheus_client.parser import text_string_to_metric_families
-
+from capacity.series import Unreadable, series_of
 from rules.metrics import ENGINES, Catalogue, Engine, EngineSignals
 
 Buckets = tuple[tuple[float, float], ...]
@@ -66,7 +65,7 @@ def gateway_requests(text: str) -> float:
 
 
 def _wanted(text: str, signals: EngineSignals) -> dict[str, list]:
-    """Values by signal; lines are filtered before parsing, as an engine's page has hundreds that don't matter here."""
+    """Values by signal."""
     names = {
         signals.waiting: "waiting",
         signals.running: "running",
@@ -75,17 +74,15 @@ def _wanted(text: str, signals: EngineSignals) -> dict[str, list]:
     }
     if signals.waiting_by_reason:
         names[signals.waiting_by_reason] = "waiting_by_reason"
-    lines = [line for line in text.splitlines() if line.partition("{")[0].partition(" ")[0] in names]
     found: dict[str, list] = {}
     try:
-        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
-            for sample in family.samples:
-                signal = names[sample.name]
+        for name, signal in names.items():
+            for labels, value in series_of(text, name):
                 if signal == "ttft":
-                    found.setdefault(signal, []).append((float(sample.labels["le"]), sample.value))
-                elif signal != "waiting_by_reason" or sample.labels.get("reason") == "capacity":
-                    found.setdefault(signal, []).append(sample.value)
-    except (ValueError, KeyError) as error:
+                    found.setdefault(signal, []).append((float(labels["le"]), value))
+                elif signal != "waiting_by_reason" or labels.get("reason") == "capacity":
+                    found.setdefault(signal, []).append(value)
+    except (Unreadable, ValueError, KeyError) as error:
         raise BadSample("unreadable", f"the page can't be read: {error}") from None
     return found
 

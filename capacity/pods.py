@@ -57,6 +57,8 @@ class PodBook:
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
         self.synced = asyncio.Event()
+        self.changes = 0
+        """Grows with every change."""
 
     def get(self, name: str) -> Pod | None:
         """The pod of that name, or None."""
@@ -73,15 +75,18 @@ class PodBook:
     def replace(self, pods: Iterable[Pod]) -> None:
         """Forget everything and know these."""
         self._pods = {pod.name: pod for pod in pods}
+        self.changes += 1
         self.synced.set()
 
     def set(self, pod: Pod) -> None:
         """Know a new or changed pod."""
         self._pods[pod.name] = pod
+        self.changes += 1
 
     def drop(self, name: str) -> None:
         """Forget a deleted pod."""
         self._pods.pop(name, None)
+        self.changes += 1
 
 
 async def follow(book: PodBook, kube: Kube, namespace: str, retry: float = 1.0) -> None:

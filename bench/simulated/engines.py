@@ -105,4 +105,5 @@ class ManyEngines(asyncio.Protocol):
         """Called by asyncio; a GET has no body, so a blank line ends the request."""
         if data.endswith(b"\r\n\r\n"):
             self._transport.write(self.page)
-            self._transport.close()
+            if b"connection: close" in data:
+                self._transport.close()
