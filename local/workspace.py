@@ -19,6 +19,7 @@ import yaml
 
 from local import tools
 from local.errors import LocalError
+from settings import temporary
 from settings.paths import state_dir
 from settings.stack_file import UnreadableError, read_yaml
 
@@ -87,7 +88,7 @@ class Workspace:
         return [str(tools.path("pulumi")), *arguments, "--stack", self.stack]
 
     def _full(self) -> dict[str, str]:
-        return {**os.environ, **self.environment}
+        return {**temporary.environment(), **self.environment}
 
 
 def workspace(stack: str) -> Workspace:

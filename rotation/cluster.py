@@ -19,6 +19,7 @@ from settings.key_values import Stage, Versions
 from settings.keys import KeySettings
 from settings.paths import local_kubeconfig, state_dir
 from settings.settings import Settings
+from settings.temporary import environment, private_folder
 
 _MODELS: Final = "/v1/models"
 _TIMEOUT: Final = httpx.Timeout(10)
@@ -32,6 +33,7 @@ class LiveCluster:
         self._pulumi = tuple(pulumi)
         where = settings.cluster
         kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
+        private_folder()
         try:
             self._api: Any = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
         except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
@@ -47,7 +49,7 @@ class LiveCluster:
 
     def deploy(self) -> None:
         """`pulumi up` on the stack, its output to the user. Raises RotationError if it fails."""
-        done = subprocess.run([*self._pulumi, "up", "--yes"], check=False)
+        done = subprocess.run([*self._pulumi, "up", "--yes"], env=environment(), check=False)
         if done.returncode:
             raise RotationError(
                 f"pulumi up ended with exit {done.returncode}; nothing was taken away, run again once it is repaired"

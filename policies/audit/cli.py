@@ -20,6 +20,7 @@ from settings.errors import SettingsError
 from settings.key_values.local import LocalKeys
 from settings.paths import local_kubeconfig, state_dir
 from settings.settings import Settings
+from settings.temporary import private_folder
 
 BACKEND: Final = "PULUMI_BACKEND_URL"
 console = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -73,6 +74,7 @@ def _cluster_places(settings: Settings) -> list[Place]:
     where = settings.cluster
     kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
     warnings.filterwarnings("ignore", "Kubernetes version .* is not supported", UserWarning)
+    private_folder()
     try:
         api = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
     except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
