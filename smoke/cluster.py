@@ -12,6 +12,7 @@ from kr8s.asyncio import api as connect_api
 
 from settings.cluster import ClusterSettings
 from settings.paths import local_kubeconfig
+from settings.temporary import private_folder
 from smoke.errors import PermanentError, SmokeError, TemporaryError
 
 TIMEOUT: Final = 30.0
@@ -41,6 +42,7 @@ class Cluster:
     async def connect(cls, settings: ClusterSettings) -> "Cluster":
         """The cluster of the stack configuration. Raises SmokeError when it can't be reached."""
         path = str(local_kubeconfig()) if settings.kubeconfig == "local" else settings.kubeconfig
+        private_folder()
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Kubernetes version", UserWarning)  # newer than kr8s was tested with
