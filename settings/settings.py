@@ -13,6 +13,7 @@ from settings.autoscaling import AutoscalingSettings
 from settings.base import Group
 from settings.channel import ChannelModelsSettings, ChannelSettings
 from settings.checks import CHECKS
+from settings.checks.keys import OF_THE_DAY
 from settings.cluster import ClusterScope, ClusterSettings, Environment
 from settings.errors import SettingsError, brief, from_pydantic
 from settings.gateway import GatewaySettings
@@ -84,8 +85,8 @@ class Settings(Group):
         return settings
 
     @classmethod
-    def from_stack_file(cls, path: Path) -> Self:
-        """The settings from a Pulumi.<stack>.yaml, without Pulumi. Raises SettingsError."""
+    def from_stack_file(cls, path: Path, *, as_deployed: bool = False) -> Self:
+        """The settings from a Pulumi.<stack>.yaml, without Pulumi; `as_deployed` as in `from_mapping`. Raises SettingsError."""
         try:
             document = read_yaml(path)
         except FileNotFoundError:
@@ -116,20 +117,26 @@ class Settings(Group):
         ]:
             raise SettingsError(found, str(path))
         values = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-        settings = cls.from_mapping(values, source=path.name)
+        settings = cls.from_mapping(values, source=path.name, as_deployed=as_deployed)
         if strangers := strange_values(config, [key.id for key in settings.keys.keys]):
             raise SettingsError(strangers, path.name)
         return settings
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any], source: str = "the configuration") -> Self:
-        """The settings from plain values by group name; key values are ignored. Raises SettingsError."""
+    def from_mapping(
+        cls, values: Mapping[str, Any], source: str = "the configuration", *, as_deployed: bool = False
+    ) -> Self:
+        """The settings from plain values by group name; key values are ignored. Raises SettingsError.
+
+        `as_deployed` is for whoever looks at a running stack: what has become wrong since, such as a key that ended, is let through.
+        """
         groups = {key: value for key, value in values.items() if not key.startswith(KEY_VALUE_PREFIX)}
         problems = [*_unknown_groups(cls, groups), *_group_problems(cls, groups)]
         if problems:
             raise SettingsError(problems, source)
         settings = cls.model_validate(groups)
-        if found := [problem for check in CHECKS for problem in check(settings)]:
+        checks = [check for check in CHECKS if not (as_deployed and check in OF_THE_DAY)]
+        if found := [problem for check in checks for problem in check(settings)]:
             raise SettingsError([replace(problem, path=f"{NAMESPACE}:{problem.path}") for problem in found], source)
         return settings
 

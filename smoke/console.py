@@ -38,9 +38,9 @@ HtmlOption = Annotated[
 console: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def stack_settings(stack: str, via: Way | None = None) -> Settings:
-    """The settings of a stack's file, with another way in if given. Raises SettingsError."""
-    settings = Settings.from_stack_file(ROOT / f"Pulumi.{stack}.yaml")
+def stack_settings(stack: str, via: Way | None = None, *, as_deployed: bool = False) -> Settings:
+    """The settings of a stack's file, with another way in if given; `as_deployed` lets ended keys through. Raises SettingsError."""
+    settings = Settings.from_stack_file(ROOT / f"Pulumi.{stack}.yaml", as_deployed=as_deployed)
     if via is None:
         return settings
     return settings.model_copy(update={"smoke": settings.smoke.model_copy(update={"via": via})})

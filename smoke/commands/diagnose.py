@@ -21,7 +21,7 @@ STYLES: Final = {"error": "red", "warning": "yellow", "info": "dim"}
 def doctor(stack: StackOption = "dev", json: JsonOption = None) -> None:
     """What is wrong on the live stack, why, and what to do; exit 1 if anything is an error."""
     with one_line_errors():
-        found = asyncio.run(examine(stack_settings(stack), stack))
+        found = asyncio.run(examine(stack_settings(stack, as_deployed=True), stack))
         document = {"schema": 1, "findings": [one.model_dump() for one in found]}
         write(json, REDACTOR.text(dumps(document, indent=2)))
     for one in found:

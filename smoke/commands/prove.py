@@ -40,7 +40,7 @@ def run(
 ) -> None:
     """Run the probes; exit 0 when every one passed, 1 when one failed, 2 when nothing could be tried."""
     with one_line_errors():
-        settings = stack_settings(stack, via)
+        settings = stack_settings(stack, via, as_deployed=True)
         kinds = _classes(classes)
         earlier = asyncio.run(suite.last_green(settings)) if html else None
         report = asyncio.run(suite.run(settings, stack, kinds, listener=say))

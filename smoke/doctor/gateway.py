@@ -169,11 +169,13 @@ CATALOGUE: Final = (
     ),
     Diagnosis(
         id="key-expired", title="A key has expired", severity="error", cause="the key's date has passed",
-        fix="make rotate STACK=… ID=…", look="pulumi stack output keys --json", source="requirement B10, C8", detect=key_expired,
+        fix="write the next version's end at moonstack:keys.keys[].expires, then make rotate STACK=… ID=…",
+        look="pulumi stack output keys --json", source="requirement B10, C8", detect=key_expired,
     ),
     Diagnosis(
         id="key-expires-soon", title="A key expires within two weeks", severity="warning", cause="the key's date is near",
-        fix="make rotate STACK=… ID=…", look="pulumi stack output keys --json", source="requirement C8", detect=key_expires_soon,
+        fix="write the next version's end at moonstack:keys.keys[].expires, then make rotate STACK=… ID=…",
+        look="pulumi stack output keys --json", source="requirement C8", detect=key_expires_soon,
     ),
     Diagnosis(
         id="answer-unparsable", title="Choices or event stream can't be parsed", severity="error",

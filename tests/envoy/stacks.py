@@ -23,28 +23,31 @@ CLIENTS = (
 OUTBOUND = {"id": "out", "purpose": "fallback", "owner": "gateway"}
 
 
-def stack(
+def stack_values(
     gateway: dict[str, Any] | None = None,
     channel: dict[str, Any] | None = None,
     models: tuple[dict[str, Any], ...] = (MODEL,),
     keys: tuple[dict[str, Any], ...] = CLIENTS,
     channel_off: dict[str, Any] | None = None,
     **groups: Any,
-) -> Settings:
-    """A small stack; `channel` switches the channel on, `channel_off` are its settings while it is off."""
-    return Settings.from_mapping(
-        {
-            "environment": "dev",
-            "cluster": {"namespace": "test", "identifier": "test", "kubeconfig": "local"},
-            "nodePools": [POOL],
-            "models": list(models),
-            "gateway": {"replicas": 1, "tls": {"source": "none"}} | (gateway or {}),
-            "channel": {"enabled": True, "key": "out"} | channel
-            if channel is not None
-            else {"enabled": False, **(channel_off or {})},
-            "keys": {"source": "local", "keys": [*keys, *([OUTBOUND] if channel is not None else [])]},
-            "autoscaling": {"gateway": {"enabled": False}, "engines": {"enabled": False}},
-            "smoke": {"via": "port-forward"},
-            **groups,
-        }
-    )
+) -> dict[str, Any]:
+    """A small stack's configuration; `channel` switches the channel on, `channel_off` are its settings while it is off."""
+    return {
+        "environment": "dev",
+        "cluster": {"namespace": "test", "identifier": "test", "kubeconfig": "local"},
+        "nodePools": [POOL],
+        "models": list(models),
+        "gateway": {"replicas": 1, "tls": {"source": "none"}} | (gateway or {}),
+        "channel": {"enabled": True, "key": "out"} | channel
+        if channel is not None
+        else {"enabled": False, **(channel_off or {})},
+        "keys": {"source": "local", "keys": [*keys, *([OUTBOUND] if channel is not None else [])]},
+        "autoscaling": {"gateway": {"enabled": False}, "engines": {"enabled": False}},
+        "smoke": {"via": "port-forward"},
+        **groups,
+    }
+
+
+def stack(**groups: Any) -> Settings:
+    """A small stack; `groups` as `stack_values` takes them."""
+    return Settings.from_mapping(stack_values(**groups))

@@ -22,7 +22,10 @@ def day(days: int) -> str:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (stack(expires=day(-1)), "key app has expired; rotate it: make rotate ID=app"),
+        (
+            stack(expires=day(-1)),
+            "key app has expired; write the next version's end here, then rotate it: make rotate ID=app",
+        ),
         (stack(notBefore=day(2), expires=day(1)), "must be after notBefore"),
         (stack("prod"), "moonstack:keys.keys[0].expires: is required in prod"),
     ],
@@ -41,3 +44,9 @@ def test_a_key_that_serves_is_accepted(values):
 def test_a_date_without_a_zone_counts_in_utc():
     key = Settings.from_mapping(stack(expires="2999-01-01")).keys.keys[0]
     assert key.expires == datetime(2999, 1, 1, tzinfo=UTC)
+
+
+def test_a_running_stack_with_an_expired_key_can_be_looked_at_and_nothing_else_is_let_through():
+    assert Settings.from_mapping(stack(expires=day(-1)), as_deployed=True).keys.keys[0].expires
+    with pytest.raises(SettingsError, match="must be after notBefore"):
+        Settings.from_mapping(stack(notBefore=day(2), expires=day(-1)), as_deployed=True)

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from settings.settings import Settings
 from smoke.__main__ import app
 from smoke.doctor.diagnosis import Finding
 from smoke.drills.drill import DrillResult
 from smoke.errors import TemporaryError
 from smoke.report import Report
+from smoke.suite import ROOT
 from tests.unit.smoke.fakes import dev_settings
 
 
@@ -180,3 +182,22 @@ def test_compare_names_what_got_worse(tmp_path: Path):
         (tmp_path / name).write_text(report(verdict).to_json())
     assert call("compare", str(tmp_path / "old"), str(tmp_path / "new")).exit_code == 1
     assert call("compare", str(tmp_path / "old"), str(tmp_path / "old")).exit_code == 0
+
+
+@pytest.mark.parametrize(("command", "code"), [("doctor", 0), ("preflight", 2)])
+def test_a_stack_whose_key_has_ended_is_examined_but_nothing_is_prepared_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, code: int
+):
+    text = (ROOT / "Pulumi.dev.yaml").read_text()
+    ended = text.replace("{id: dev-client,", '{id: dev-client, expires: "2026-01-01",')
+    assert ended != text
+    (tmp_path / "Pulumi.dev.yaml").write_text(ended)
+
+    async def examine(settings: Settings, *_: Any) -> list[Finding]:
+        assert settings.keys.keys[0].expires
+        return []
+
+    monkeypatch.setattr("smoke.console.ROOT", tmp_path)
+    monkeypatch.setattr("smoke.commands.diagnose.examine", examine)
+    monkeypatch.setattr("smoke.preflight.cli.examine", examine)
+    assert call(command).exit_code == code
