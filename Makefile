@@ -17,7 +17,12 @@ status: env
 
 test: env
 	@$(LOCAL) tools
+ifdef ARGS
 	@$(PY) -m pytest -q $(ARGS)
+else
+	@$(PY) -m pytest -q -n 2 --dist worksteal tests/unit tests/policies
+	@$(PY) -m pytest -q --durations 20 tests/envoy tests/real
+endif
 
 lint: env
 	@.venv/bin/ruff check -q .
