@@ -44,6 +44,9 @@ class Target(_Frozen):
     warm: str | None = None
     """The warm Deployment beside it."""
     warm_selector: dict[str, str] = {}
+    pool: str = ""
+    """The node pool whose chips it takes, and how many a pod."""
+    chips: int = 0
     windows: tuple[Window, ...] = ()
     per_other: float | None = None
     """Fewest pods of this role for each pod of the model's other role."""
@@ -68,6 +71,8 @@ class ControllerConfig(_Frozen):
     down_period: int = 120
     warm_low: int = 1
     warm_high: int = 4
+    warm_chips: int | None = None
+    """Most chips of one node pool that warm pods of all targets hold together."""
     review_activations: int = 3
     calm_seconds: int = 60
 
@@ -92,6 +97,7 @@ class ControllerConfig(_Frozen):
             down_period=engines.scale_down_period_seconds,
             warm_low=warm.min_replicas,
             warm_high=warm.max_replicas,
+            warm_chips=warm.chips_per_pool,
             review_activations=warm.review_activations,
             calm_seconds=warm.calm_seconds,
         )
@@ -121,6 +127,8 @@ def _target(settings: Settings, plan: RolePlan) -> Target:
         requests_per_pod=requests_per_pod(engines.prediction.requests_per_pod, plan.model.engine.max_num_seqs),
         warm=names.warm(model, plan.role, pool) if plan.warm else None,
         warm_selector=labels.warm_selector(slug, plan.role, pool) if plan.warm else {},
+        pool=pool,
+        chips=plan.placement.chips,
         windows=tuple(
             Window(days=w.days, start=w.start, end=w.end, timezone=w.timezone, replicas=w.min_replicas)
             for w in engines.schedule

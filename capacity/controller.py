@@ -8,7 +8,8 @@ from dataclasses import replace
 from capacity.act import memory as memories
 from capacity.act.actor import Actor
 from capacity.act.leader import Elector
-from capacity.act.memory import WEEK_SECONDS, Memory
+from capacity.act.memory import Memory
+from capacity.act.review import WarmReview
 from capacity.config import ControllerConfig, Target
 from capacity.kube import Kube, KubeError
 from capacity.observe import Observer
@@ -17,7 +18,6 @@ from capacity.plan.planner import plan
 from capacity.pods import PodBook
 from capacity.samples import SampleBook
 from capacity.telemetry import Telemetry
-from rules import warm_pool
 from rules.floor import Floor
 
 log = logging.getLogger(__name__)
@@ -83,6 +83,7 @@ class Term:
     ) -> None:
         self._config, self._actor, self._memory, self._telemetry = config, actor, memory, telemetry
         self._observer = Observer(config, pods, samples, memory, telemetry)
+        self._review = WarmReview(config, actor, memory, telemetry)
         self._states: dict[str, TargetState] = {}
         self._hpas: dict[str, Hpa | None] = {}
         self._hpas_at = -1e9
@@ -93,14 +94,16 @@ class Term:
             names = [target.name for target in self._config.targets if target.scaled]
             self._hpas = {name: await self._actor.hpa(name) for name in names}
             self._hpas_at = time.monotonic()
-        for target in self._config.targets:
-            await self._tend(target)
+        minutes = [await self._tend(target) for target in self._config.targets]
+        if any(minutes):
+            await self._review.minute()
 
-    async def _tend(self, target: Target) -> None:
+    async def _tend(self, target: Target) -> bool:
+        """True when a minute of its load has closed."""
         seen = self._observer.look(target, self._hpas)
-        if self._observer.note_load(target, seen, int(time.time() // 60)):
+        closed = self._observer.note_load(target, seen, int(time.time() // 60))
+        if closed:
             self._memory.target(target.name).renewed = time.time()
-            await self._review(target)
         before = self._states.get(target.name) or self._remembered(target)
         state, actions = plan(self._config, target, seen, before)
         done = await self._actor.carry_out(actions)
@@ -113,6 +116,7 @@ class Term:
                 self._telemetry.activations.labels(target.name).inc()
                 self._memory.note_activation(target.name)
         self._keep(target, state)
+        return closed
 
     def _remembered(self, target: Target) -> TargetState:
         """At the start of a term: the floor that stands may not fall for a while, and lost activations are known."""
@@ -131,21 +135,3 @@ class Term:
         if (floor, state.active) != (kept.floor, kept.active):
             kept.floor, kept.active, kept.renewed = floor, state.active, time.time()
             self._memory.dirty = True
-
-    async def _review(self, target: Target) -> None:
-        """Once a week the warm pool is sized by how often it was needed."""
-        kept = self._memory.target(target.name)
-        if target.warm is None or time.time() - kept.reviewed < WEEK_SECONDS:
-            return
-        config = self._config
-        try:
-            size = await self._actor.warm_size(target.warm)
-            used = len(kept.activations)
-            wanted = warm_pool.reviewed(size, used, config.review_activations, config.warm_low, config.warm_high)
-            log.info("%s: %d activations in a week, %d warm pods -> %d", target.name, used, size, wanted)
-            if wanted != size:
-                await self._actor.resize_warm(target.warm, wanted)
-        except KubeError as error:
-            log.warning("weekly review: %s", error)
-            return
-        kept.reviewed, self._memory.dirty = time.time(), True

@@ -28,6 +28,13 @@ class Telemetry:
         self.activations = Counter(
             f"{name}_warm_activations", "Warm pods put into service", target, registry=self.registry
         )
+        self.warm_week = Gauge(
+            f"{name}_warm_week_activations",
+            "Warm pods put into service since the last review",
+            target,
+            registry=self.registry,
+        )
+        self.warm_size = Gauge(f"{name}_warm_size", "Declared warm pods", target, registry=self.registry)
         self.action_errors = Counter(
             f"{name}_action_errors", "Actions that the API server refused", ("action",), registry=self.registry
         )

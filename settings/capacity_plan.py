@@ -9,6 +9,7 @@ from rules.chips import CHIPS, ChipProfile
 from rules.placement import Demand
 from rules.quantity import to_bytes
 from rules.warm_pool import HOURS_PER_MONTH
+from rules.warm_share import Claim, most_pods
 from settings.autoscaling import Role
 from settings.models import ModelSettings, RoleSettings
 from settings.node_pools import NodePoolSettings
@@ -81,7 +82,7 @@ def role_plans(settings: "Settings") -> Iterator[RolePlan]:
 
 def most_demands(settings: "Settings") -> list[Demand]:
     """Pods at their most: maximum replicas, warm pods, and the surge of a rollout of everything at once."""
-    demands = []
+    demands, warm = [], _most_warm(settings)
     for plan in role_plans(settings):
         place = plan.placement
         if plan.scaled:
@@ -89,11 +90,31 @@ def most_demands(settings: "Settings") -> list[Demand]:
         else:
             demands.append(Demand(f"{plan.path}.replicas", place.pool, plan.high, place.chips))
         if plan.warm_high:
-            demands.append(Demand("warmPool.maxReplicas", place.pool, plan.warm_high, place.chips))
+            limit = "maxReplicas" if settings.warm_pool.chips_per_pool is None else "chipsPerPool"
+            demands.append(Demand(f"warmPool.{limit}", place.pool, warm[plan.path], place.chips))
         if plan.model.backend == "native":
             surge = ROLLOUT_SURGE * (2 if plan.warm_high else 1)
             demands.append(Demand(f"{plan.path} (surge of a rollout)", place.pool, surge, place.chips))
     return demands
+
+
+def warm_claims(settings: "Settings") -> dict[str, list[Claim]]:
+    """By node pool: the warm pool of each role there, by its path, from its minimum to its maximum."""
+    claims: dict[str, list[Claim]] = {}
+    for plan in role_plans(settings):
+        if plan.warm_high:
+            low, chips = settings.warm_pool.min_replicas, plan.placement.chips
+            claim = Claim(name=plan.path, chips=chips, low=low, wanted=plan.warm_high)
+            claims.setdefault(plan.placement.pool, []).append(claim)
+    return claims
+
+
+def _most_warm(settings: "Settings") -> dict[str, int]:
+    """Warm pods of each role at most, by its path: what the review may make of them within the budget of their node pool."""
+    budget, most = settings.warm_pool.chips_per_pool, {}
+    for claims in warm_claims(settings).values():
+        most |= {claim.name: claim.wanted for claim in claims} if budget is None else most_pods(claims, budget)
+    return most
 
 
 def chip_cost(pool: NodePoolSettings) -> float:

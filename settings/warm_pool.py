@@ -19,6 +19,9 @@ class WarmPoolSettings(Group):
     """What the weekly review may shrink it to."""
     max_replicas: int = Field(default=4, ge=1, le=10_000)
     """What the weekly review may grow it to."""
+    chips_per_pool: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Most chips of one node pool that the warm pods of all models hold together. The weekly review grows those first that
+    were needed most often for each warm pod, of equals the model declared first. Default: no limit but `maxReplicas`."""
     review_activations: int = Field(default=3, ge=0, le=1_000_000)
     """Fewer activations in a week shrink the pool to its minimum (B6)."""
     calm_seconds: int = Field(default=60, ge=1, le=86_400)

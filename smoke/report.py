@@ -7,6 +7,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from smoke.cost import RunCost
 from smoke.redact import REDACTOR
+from smoke.warm import WarmWeek
 
 ProbeClass = Literal["safe", "paid", "disruptive"]
 Verdict = Literal["pass", "fail", "skip"]
@@ -53,6 +54,8 @@ class Report(BaseModel):
     """Measured series by probe name, for plots: figures only, no prompt, no answer, no key."""
     cost: RunCost | None = None
     """Yuan an hour, and a million tokens within the objective; absent from reports of earlier versions."""
+    warm_pools: tuple[WarmWeek, ...] = ()
+    """Activations of each warm pool since its last weekly review, and what that review did."""
 
     def to_json(self) -> str:
         """The report as JSON text, keys masked wherever one could have slipped into a message."""

@@ -36,6 +36,7 @@ from smoke.probes import (
 )
 from smoke.report import ProbeClass, ProbeResult, Report, verdict_of
 from smoke.runner import Listener, run_probes
+from smoke.warm import WarmWeek, warm_weeks
 from smoke.ways import connection, open_way
 
 log = logging.getLogger(__name__)
@@ -100,8 +101,9 @@ async def examine(
     started, clock = datetime.now(UTC), time.monotonic()
     probes = probes_of(live.settings, classes)
     results, evidence = await run_probes(probes, live, _deadline(live.settings, classes), listener)
+    warm = await warm_weeks(live.engines.cluster) if live.engines and live.settings.warm_pool.enabled else ()
     report = _report(
-        live.settings, live.name, results, started, time.monotonic() - clock, evidence, release, live.gateway.paid
+        live.settings, live.name, results, started, time.monotonic() - clock, evidence, release, live.gateway.paid, warm
     )
     if live.engines is not None and "safe" in classes:
         await _keep(live.engines.cluster, report)
@@ -117,6 +119,7 @@ def _report(
     evidence: Mapping[str, Any] | None = None,
     release: str = "",
     paid_answers: Iterable[Paid] = (),
+    warm_pools: tuple[WarmWeek, ...] = (),
 ) -> Report:
     return Report(
         verdict=verdict_of(results),
@@ -131,6 +134,7 @@ def _report(
         versions=versions(settings),
         evidence=dict(evidence or {}),
         cost=run_cost(settings, evidence or {}, paid_answers),
+        warm_pools=warm_pools,
     )
 
 

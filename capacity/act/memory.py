@@ -10,10 +10,18 @@ from pydantic import BaseModel, ValidationError
 from capacity.kube import Kube, KubeError
 from capacity.plan.history import LoadHistory
 from rules import names
-from rules.warm_pool import REVIEW_DAYS
 
 STATE_KEY = "state.json"
-WEEK_SECONDS = REVIEW_DAYS * 86_400
+
+
+class Review(BaseModel):
+    """The last weekly review of a warm pool: pods before, as its own week asks for, and as the node pool's budget leaves."""
+
+    at: float
+    activations: int
+    before: int
+    asked: int
+    after: int
 
 
 class TargetMemory(BaseModel):
@@ -24,8 +32,11 @@ class TargetMemory(BaseModel):
     renewed: float = 0.0
     """When the controller last stood by the floor."""
     active: int | None = None
-    activations: list[float] = []
-    reviewed: float = 0.0
+    watched: int = 0
+    """Minutes since the last review in which the controller looked: a week is as long as it was seen, whatever clocks say."""
+    used: int = 0
+    """Warm pods put into service under load since the last review."""
+    review: Review | None = None
 
 
 class _State(BaseModel):
@@ -43,16 +54,15 @@ class Memory:
 
     def target(self, name: str) -> TargetMemory:
         """What is remembered of a target; a new one starts its week now."""
-        return self.targets.setdefault(name, TargetMemory(reviewed=time.time()))
+        return self.targets.setdefault(name, TargetMemory())
 
     def history(self, name: str) -> LoadHistory:
         """The load history of a target."""
         return self.histories.setdefault(name, LoadHistory(days=self.history_days))
 
     def note_activation(self, name: str) -> None:
-        """Count one warm pod put into service under load; activations older than a week are forgotten."""
-        memory, now = self.target(name), time.time()
-        memory.activations = [at for at in memory.activations if now - at < WEEK_SECONDS] + [now]
+        """Count one warm pod put into service under load."""
+        self.target(name).used += 1
         self.dirty = True
 
     def dump(self) -> dict[str, str]:

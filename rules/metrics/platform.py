@@ -71,6 +71,8 @@ CAPACITY: Final = Catalogue(
         Metric(name="moonstack_capacity_forecast_requests", kind="gauge", unit="requests", labels=_TARGET),
         Metric(name="moonstack_capacity_forecast_error_requests", kind="gauge", unit="requests", labels=_TARGET),
         Metric(name="moonstack_capacity_warm_activations_total", kind="counter", unit="pods", labels=_TARGET),
+        Metric(name="moonstack_capacity_warm_week_activations", kind="gauge", unit="pods", labels=_TARGET),
+        Metric(name="moonstack_capacity_warm_size", kind="gauge", unit="pods", labels=_TARGET),
         Metric(name="moonstack_capacity_action_errors_total", kind="counter", unit="pieces", labels=("action",)),
     ),
 )

@@ -7,7 +7,7 @@ from rules.metrics import served
 from rules.metrics.lint import ScalingRule, lint_rule
 from rules.placement import over_capacity
 from rules.problem import Problem, duplicates
-from settings.capacity_plan import most_demands
+from settings.capacity_plan import most_demands, role_plans
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -124,6 +124,20 @@ def windows_are_possible(settings: "Settings") -> list[Problem]:
     return problems
 
 
+def warm_pods_start_within_their_budget(settings: "Settings") -> list[Problem]:
+    """The warm pods that a stack starts with hold no more chips of a node pool than all models may share there."""
+    budget, problems = settings.warm_pool.chips_per_pool, []
+    for pool in settings.node_pools if budget is not None else ():
+        here = [plan for plan in role_plans(settings) if plan.warm and plan.placement.pool == pool.name]
+        chips = sum(plan.warm * plan.placement.chips for plan in here)
+        if budget is not None and chips > budget:
+            parts = " + ".join(f"{plan.warm}×{plan.placement.chips} of {plan.model.name}" for plan in here)
+            limit = f"the warm pods on pool {pool.name} start with {parts} = {chips} chips"
+            fix = "raise it, or lower warmPool.replicas or warmPool.roles"
+            problems.append(Problem("warmPool.chipsPerPool", budget, limit, fix))
+    return problems
+
+
 def the_most_fits(settings: "Settings") -> list[Problem]:
     """Chips of a pool cover maximum replicas, warm pods and the surge of a rollout (else it ends in Pending pods)."""
     if not settings.autoscaling.engines.enabled and not settings.warm_pool.enabled:
@@ -142,5 +156,6 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     one_stack_serves_the_metrics,
     ratios_can_both_hold,
     windows_are_possible,
+    warm_pods_start_within_their_budget,
     the_most_fits,
 )

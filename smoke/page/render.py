@@ -32,7 +32,7 @@ def report_page(report: Report, proves: Mapping[str, str], earlier: Report | Non
         regressions=regressions(earlier, report) if earlier else [],
         rows=[_row(probe, proves) for probe in report.probes],
         plots=_plots(report.evidence),
-        sections=[*_cost(report.cost), ("What ran", [*about, *report.versions.items()])],
+        sections=[*_cost(report.cost), *_warm(report), ("What ran", [*about, *report.versions.items()])],
     )
 
 
@@ -83,12 +83,21 @@ def _cost(cost: RunCost | None) -> list[Section]:
             "chips an hour",
             f"{cost.per_hour['declared']:g} yuan ({cost.per_hour['minimum']:g} to {cost.per_hour['maximum']:g})",
         ),
-        ("warm pool an hour", f"{cost.per_hour['warmPool']:g} yuan"),
+        (
+            "warm pool",
+            f"{cost.per_hour['warmPool']:g} yuan an hour, {cost.per_hour.get('warmPoolPerMonth', 0):,.0f} a month",
+        ),
         ("spent at the channel by this run", f"{cost.channel:g} yuan"),
     ]
     if cost.channel_tokens_without_price:
         rows.append(("channel tokens without a price, not in it", str(cost.channel_tokens_without_price)))
     return [("Cost", rows)]
+
+
+def _warm(report: Report) -> list[Section]:
+    """Each warm pool's week; nothing where there is none."""
+    rows = [(week.target, week.line()) for week in report.warm_pools]
+    return [("Warm pool", rows)] if rows else []
 
 
 def _load(load: LoadCost) -> str:

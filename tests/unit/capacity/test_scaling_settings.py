@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from capacity.config import ControllerConfig
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.settings import Settings
@@ -35,6 +36,36 @@ def test_maximum_replicas_warm_pods_and_surge_must_fit_the_pool():
     assert any("144 chips" in line and "120 chips" in line for line in lines(values))
     values["nodePools"][0]["count"] = 18
     Settings.from_mapping(values)
+
+
+def test_a_budget_of_warm_chips_counts_in_place_of_the_maxima():
+    values = scaled(maxReplicas=10)
+    values["warmPool"] = {"enabled": True, "roles": ["decode", "prefill"], "replicas": 1, "maxReplicas": 4}
+    values["nodePools"][0]["count"] = 21
+    # 10×8 + 4×8 + 2×8 + 10×4 + 4×4 + 2×4 = 192 chips on 168
+    assert any("192 chips" in line for line in lines(values))
+    values["warmPool"]["chipsPerPool"] = 24
+    # the warm pods' 48 become 24: two of 8 (one is everybody's minimum, 12 in all) and two of 4
+    Settings.from_mapping(values)
+    values["nodePools"][0]["count"] = 20
+    assert any("168 chips" in line and "160 chips" in line for line in lines(values))
+
+
+def test_warm_pods_that_start_over_their_budget_are_refused_with_the_numbers():
+    values = scaled(maxReplicas=2)
+    values["warmPool"] = {"enabled": True, "roles": ["decode", "prefill"], "replicas": 2, "chipsPerPool": 23}
+    assert any("warmPool.chipsPerPool: 23" in line and "= 24 chips" in line for line in lines(values))
+    values["warmPool"]["chipsPerPool"] = 24
+    Settings.from_mapping(values)
+
+
+def test_the_controller_is_told_of_the_budget_and_of_each_targets_chips():
+    values = scaled(maxReplicas=2)
+    values["warmPool"] = {"enabled": True, "roles": ["decode", "prefill"], "chipsPerPool": 24}
+    config = ControllerConfig.from_settings(Settings.from_mapping(values))
+    assert config.warm_chips == 24
+    pool = values["nodePools"][0]["name"]
+    assert {(t.role, t.pool, t.chips) for t in config.targets if t.model} == {("prefill", pool, 8), ("decode", pool, 4)}
 
 
 def test_a_trigger_of_ones_own_is_linted():

@@ -281,12 +281,12 @@ async def test_memory_survives_a_restart_and_forgets_what_it_cannot_read():
     cluster.put(STATE, {"metadata": {"name": "state"}})
     kube, memory = cluster.kube(), memories.Memory(history_days=4)
     memory.note_activation("m")
-    memory.target("m").active = 1
+    memory.target("m").active, memory.target("m").watched = 1, 77
     for minute in (1, 2, 3):
         memory.history("m").note(minute, 5.0)
     await memories.save(kube, "n", memory)
     again = await memories.load(kube, "n", history_days=4)
-    assert (again.target("m").active, len(again.target("m").activations)) == (1, 1)
+    assert (again.target("m").active, again.target("m").used, again.target("m").watched) == (1, 1, 77)
     assert again.history("m").values == [5.0, 5.0]
     cluster.objects[STATE]["data"][memories.STATE_KEY] = "{"
     assert (await memories.load(kube, "n", history_days=4)).targets == {}

@@ -1,26 +1,16 @@
 """The warm pool's week, its cost, and the documents that go with alerts and settings."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
 
-from bench.simulated.cluster import FakeCluster
-from capacity.act.actor import Actor
-from capacity.act.memory import Memory, TargetMemory
-from capacity.config import ControllerConfig, Target
-from capacity.controller import Term
-from capacity.pods import PodBook
-from capacity.samples import SampleBook
 from capacity.telemetry import Telemetry
 from rules.alerts import alerts
 from rules.metrics import CATALOGUES
 from rules.warm_pool import cost_per_month, reviewed
 
 ROOT = Path(__file__).parents[3]
-DAY = 86_400
-SCALE = "/apis/apps/v1/namespaces/n/deployments/m-warm/scale"
 
 
 @pytest.mark.parametrize(
@@ -33,33 +23,6 @@ def test_the_pool_is_sized_by_its_week(replicas: int, activations: int, size: in
 
 def test_two_warm_pods_of_one_chip_at_25_yuan_cost_36000_a_month():
     assert cost_per_month(2, 1, 25) == 36_000
-
-
-async def week(age: float, activations: list[float]) -> list[dict]:
-    """What the review writes for a pool of two whose last review is `age` days old."""
-    cluster = FakeCluster()
-    cluster.put(SCALE, {"metadata": {"name": "m-warm"}, "spec": {"replicas": 2}})
-    target = Target(
-        name="m", model="m", role="serve", selector={"a": "b"}, low=1, high=4, scaled=False, requests_per_pod=1,
-        warm="m-warm", warm_selector={"a": "w"},
-    )  # fmt: skip
-    config = ControllerConfig(namespace="n", targets=(target,))
-    memory = Memory(history_days=4)
-    memory.targets["m"] = TargetMemory(reviewed=time.time() - age * DAY, activations=activations)
-    telemetry = Telemetry()
-    actor = Actor(cluster.kube(), "n", telemetry)
-    term = Term(config, actor, memory, PodBook(), SampleBook(60), telemetry)
-    await term._review(target)
-    return [body for _, path, body in cluster.calls if path == SCALE]
-
-
-async def test_a_pool_that_was_hardly_used_shrinks_after_a_week_and_not_before():
-    assert await week(7.1, [time.time()]) == [{"spec": {"replicas": 1}}]
-    assert await week(6.9, [time.time()]) == []
-
-
-async def test_a_pool_that_was_used_stays():
-    assert await week(7.1, [time.time()] * 5) == []
 
 
 def test_every_alert_has_a_runbook():
