@@ -20,10 +20,13 @@ class LoadHistory:
     def note(self, minute: int, load: float | None) -> bool:
         """Add an observation within a minute; True when it closed an earlier minute.
 
-        A clock that jumps back adds nothing until it has caught up; one that jumps forward leaves a gap.
+        A clock that jumps back adds nothing until it has caught up; one that jumps forward leaves a gap. One that jumps
+        further than the history is long, either way, starts it over.
         """
         if self._minute is not None and minute < self._minute:
-            return False
+            if self._minute - minute < self._limit:
+                return False
+            self._minute, self._sum, self._count = None, 0.0, 0
         closed = self._minute is not None and minute > self._minute
         if closed:
             self._close()
@@ -31,6 +34,11 @@ class LoadHistory:
         if load is not None:
             self._sum, self._count = self._sum + load, self._count + 1
         return closed
+
+    @property
+    def _limit(self) -> int:
+        """Minutes that are kept."""
+        return (self.days + 1) * MINUTES_PER_DAY
 
     def last(self, minute: int) -> list[float | None]:
         """All values up to and without `minute`, padded with None where the last ones are missing."""
@@ -41,11 +49,11 @@ class LoadHistory:
         assert self._minute is not None
         mean = self._sum / self._count if self._count else None
         self._sum, self._count = 0.0, 0
-        limit = (self.days + 1) * MINUTES_PER_DAY
+        limit = self._limit
         gap = self._minute - self.first - len(self.values) if self.values else 0
-        if gap < 0:
+        if -limit < gap < 0:
             return
-        if not self.values or gap >= limit:
+        if not self.values or abs(gap) >= limit:
             self.first, self.values, gap = self._minute, [], 0
         self.values += [None] * gap + [mean]
         surplus = len(self.values) - limit

@@ -1,7 +1,7 @@
 """A replay as table, plot and JSON."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from capacity.simulate.judge import Finding, Summary
 from capacity.simulate.run import Point, Replay
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_COLOURS = {"replicas": "#2563eb", "queue": "#dc2626", "ttft": "#d97706", "cost": "#059669"}
+_COLOURS = {"rate": "#475569", "replicas": "#2563eb", "queue": "#dc2626", "ttft": "#d97706", "cost": "#059669"}
 
 
 def show(console: Console, replay: Replay, summary: Summary, found: Sequence[Finding]) -> None:
@@ -49,7 +49,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def as_json(replays: Sequence[tuple[Replay, Summary, Sequence[Finding]]]) -> dict[str, Any]:
-    """Schema 1: per target the summary, the findings and the series, at most 500 points."""
+    """Schema 1: per target the summary, the findings and the series, at most 500 points, each the highest of its time."""
     return {
         "schema": 1,
         "targets": [
@@ -65,7 +65,7 @@ def as_json(replays: Sequence[tuple[Replay, Summary, Sequence[Finding]]]) -> dic
 
 
 def as_svg(replay: Replay) -> str:
-    """Four stacked line plots, each scaled to its own maximum."""
+    """Stacked line plots over the length of the load, each scaled to its own maximum."""
     points, height, width = _thinned(replay.points), 90, 720
     end = points[-1].second or 1.0
     parts = []
@@ -78,10 +78,19 @@ def as_svg(replay: Replay) -> str:
         )
         parts.append(f'<text x="0" y="{top - 4}" font-size="12">{name}, most {most:.4g}</text>')
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-    box = f"0 0 {width} {20 + len(_COLOURS) * (height + 24)}"
+    foot = 20 + len(_COLOURS) * (height + 24)
+    parts.append(f'<text x="0" y="{foot}" font-size="12">0 s</text>')
+    parts.append(f'<text x="{width}" y="{foot}" font-size="12" text-anchor="end">{end:g} s</text>')
+    box = f"0 0 {width} {foot + 8}"
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif">{"".join(parts)}</svg>\n'
 
 
 def _thinned(points: Sequence[Point], most: int = 500) -> list[Point]:
+    """One point a slice of time, at its start, each figure at its highest there: a short peak is what a replay is for."""
     step = max(1, -(-len(points) // most))
-    return list(points[::step])
+    return [_highest(points[at : at + step]) for at in range(0, len(points), step)]
+
+
+def _highest(points: Sequence[Point]) -> Point:
+    most = {name: max(getattr(point, name) for point in points) for name in Point.__dataclass_fields__}
+    return replace(points[0], **most | {"second": points[0].second})

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import yaml
 from typer.testing import CliRunner
 
 from capacity.__main__ import app
-from capacity.simulate import cli
+from capacity.simulate import cli, report
 from capacity.simulate.hpa import HpaModel
 from capacity.simulate.judge import findings, reversals, summary
 from capacity.simulate.report import as_svg, sparkline
-from capacity.simulate.run import replay
+from capacity.simulate.run import Point, Replay, replay
 from capacity.simulate.scenario import Scenario, Work, scenarios
 from capacity.simulate.score import score
 from capacity.simulate.trace import Trace, TraceError, pulse, read, surge
@@ -124,8 +125,20 @@ def test_a_maximum_that_is_too_low_is_named():
 
 def test_a_plot_has_one_line_a_figure():
     result, _ = simulated(pulse(0.2))
-    assert as_svg(result).count("<polyline") == 4
+    assert as_svg(result).count("<polyline") == 5
     assert sparkline([0, 1, 8], 3) == " ▁█"
+
+
+def test_a_peak_of_one_second_is_in_the_plot_and_the_series_of_a_long_replay():
+    quiet = Point(second=0, rate=1, replicas=2, ready=2, active_warm=0, floor=2, queue=0, ttft=0.5, cost=1)
+    points = [replace(quiet, second=float(second)) for second in range(3001)]
+    points[1003] = replace(points[1003], queue=77.0, ttft=9.0)
+    long = Replay("m", 1.0, tuple(points), {})
+    series = report.as_json([(long, summary(long, 2), [])])["targets"][0]["series"]
+    assert len(series) <= 500 and max(point["queue"] for point in series) == 77
+    assert [point["second"] for point in series] == sorted({point["second"] for point in series})
+    svg = report.as_svg(long)
+    assert "queue, most 77<" in svg and "ttft, most 9<" in svg and "0 s<" in svg
 
 
 @pytest.mark.parametrize(
