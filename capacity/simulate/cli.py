@@ -74,6 +74,8 @@ def simulate(
             _write(svg / f"{course.target}.svg", report.as_svg(course))
     if not results:
         _fail(f"stack {stack} serves no model natively, and Kthena's own scaler is not simulated")
+    if foreign := [model.name for model in settings.models if model.backend == "kthena"]:
+        console.print(f"not simulated, as Kthena's own scaler moves them: {', '.join(foreign)}", markup=False)
     if json_file is not None:
         _write(json_file, json.dumps(report.as_json(results)))
     if strict and any(found for _, _, found in results):

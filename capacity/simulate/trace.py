@@ -33,12 +33,17 @@ class Trace:
         return math.ceil(end + ((end - before) or 60))
 
     def sampled(self, step: float) -> list[float]:
-        """The rate at every `step` seconds."""
+        """The mean rate of each `step` seconds: however short a burst in the trace is, all of its requests come."""
+        ends = (*self.times[1:], math.inf)
         rates, index = [], 0
         for number in range(math.ceil(self.seconds / step)):
-            while index + 1 < len(self.times) and self.times[index + 1] <= number * step:
-                index += 1
-            rates.append(self.rates[index])
+            at, end, came = number * step, (number + 1) * step, 0.0
+            while at < end:
+                until = min(end, ends[index])
+                came += self.rates[index] * (until - at)
+                at = until
+                index += at >= ends[index]
+            rates.append(came / step)
         return rates
 
 

@@ -103,6 +103,20 @@ def test_a_namespace_can_be_deleted_while_one_replica_is_gone(elastic: Elastic):
     until(lambda: elastic.http.get("/api/v1/namespaces/elastic-passing").status_code == 404, 30, "deleted")
 
 
+def test_a_namespace_deleted_while_the_whole_adapter_is_gone_goes_once_it_is_back_and_replicas_hold(elastic: Elastic):
+    """Discovery of our group fails meanwhile, which holds up every namespace's end: it must not for longer than a restart."""
+    before = elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]
+    elastic.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elastic-passing"}})
+    for replica in elastic.pods(**CAPACITY):
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{replica['metadata']['name']}"
+        elastic.http.request("DELETE", path, json={"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+    elastic.http.delete("/api/v1/namespaces/elastic-passing")
+    until(lambda: len(elastic.values()) == 2, 60, "metrics of both engines again")
+    until(lambda: elastic.http.get("/api/v1/namespaces/elastic-passing").status_code == 404, 90, "deleted")
+    assert (elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]) == before
+    assert not routed(elastic)
+
+
 def test_a_hanging_engine_and_a_lying_one_move_nothing(elastic: Elastic):
     hanging, lying = elastic.engines(SERVE)
     before = elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]

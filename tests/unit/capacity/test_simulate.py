@@ -129,6 +129,20 @@ def test_a_plot_has_one_line_a_figure():
     assert sparkline([0, 1, 8], 3) == " ▁█"
 
 
+@pytest.mark.parametrize("step", [1, 7.5, 10, 60])
+def test_a_burst_shorter_than_a_step_is_not_lost(step: float):
+    trace = Trace((0, 0.25, 0.75, 301.5, 302), (0, 1000, 2, 400, 0))
+    sampled = trace.sampled(step)
+    assert sum(sampled) * step == pytest.approx(1000 * 0.5 + 2 * 300.75 + 400 * 0.5)
+    assert Trace((0, 60), (5, 5)).sampled(step)[0] == 5
+
+
+def test_models_that_are_not_simulated_are_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(Path(__file__).parents[3])
+    result = CliRunner().invoke(app, ["simulate", "--stack", "prod", "--generate", "pulse", "--scale", "0.1"])
+    assert "not simulated, as Kthena's own scaler moves them: DeepSeek" in result.output.replace("\n", " ")
+
+
 def test_a_peak_of_one_second_is_in_the_plot_and_the_series_of_a_long_replay():
     quiet = Point(second=0, rate=1, replicas=2, ready=2, active_warm=0, floor=2, queue=0, ttft=0.5, cost=1)
     points = [replace(quiet, second=float(second)) for second in range(3001)]
