@@ -7,6 +7,8 @@ from rules.envoy_keys import CLIENT_HEADER
 
 USAGE: Final = "moonstack.usage"
 """Metadata namespace of the token counts that the answer reports."""
+LEAST: Final = "moonstack.least"
+"""Metadata namespace of what a client with a quota used at least, should the answer not tell: set by lua/meter.lua."""
 KEY: Final = "moonstack.key"
 """Metadata namespace of who asks: the client's id, and the version of its key."""
 ANSWER: Final = "moonstack.answer"
@@ -84,6 +86,21 @@ def token_metrics() -> list[Json]:
     ]
 
 
+def least_tokens() -> Json:
+    """The same counters for those with a quota whose answer didn't say what it used: a caller that left, a target that is silent.
+
+    Failed requests used nothing; one whose caller left before the answer began has no status, and is the last target's that was asked.
+    """
+    asked = {**_TAGS, "served_by": f"%UPSTREAM_METADATA({METADATA}:served_by)%"}
+    counters = [
+        {"stat": _stat(name, asked), "value_format": f"%DYNAMIC_METADATA({LEAST}:{key})%"}
+        for name, key in _TOKENS.items()
+    ]
+    succeeded = {"comparison": {"op": "LE", "value": {"default_value": 299, "runtime_key": "moonstack.succeeded"}}}
+    filters = [{"status_code_filter": succeeded}, _present(LEAST, "in"), _missing(USAGE, "in")]
+    return {"filter": {"and_filter": {"filters": filters}}, **_stats(counters=counters)}
+
+
 def facts() -> Json:
     """Who asks, which version of which key (the client's name is `<id>@<version>`), and whether a target answered."""
     return extension(
@@ -143,6 +160,10 @@ def _key_requests() -> Json:
     return {"filter": _present(KEY, "version"), **_stats(counters=[counter])}
 
 
-def _present(namespace: str, key: str) -> Json:
-    matcher = {"filter": namespace, "path": [{"key": key}], "value": {"present_match": True}}
-    return {"metadata_filter": {"matcher": matcher, "match_if_key_not_found": False}}
+def _present(namespace: str, key: str, wanted: bool = True) -> Json:
+    matcher = {"filter": namespace, "path": [{"key": key}], "value": {"present_match": wanted}}
+    return {"metadata_filter": {"matcher": matcher, "match_if_key_not_found": not wanted}}
+
+
+def _missing(namespace: str, key: str) -> Json:
+    return _present(namespace, key, wanted=False)

@@ -73,8 +73,8 @@ def _manager(prefix: str, **options: Any) -> Json:
 
 
 def _strip_headers() -> Json:
-    """A client chooses neither its identity nor its route, nor how often Envoy tries."""
-    reserved = [{"prefix": "x-envoy-"}, {"prefix": HEADER_PREFIX}]
+    """A client chooses neither its identity nor its route, nor how often Envoy tries, nor a compressed answer: its usage can't be read."""
+    reserved = [{"prefix": "x-envoy-"}, {"prefix": HEADER_PREFIX}, {"exact": "accept-encoding"}]
     return extension(
         "reserved-headers", "extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
         mutations=[{"remove_on_match": {"key_matcher": matcher}} for matcher in reserved],
@@ -87,4 +87,5 @@ def _logs(settings: Settings) -> list[Json]:
         access_log.json_line(),
         *access_log.request_metrics(latency=observability.record_latency_per_model),
         *(access_log.token_metrics() if observability.record_token_usage else []),
+        *([access_log.least_tokens()] if filters.metered(settings) else []),
     ]

@@ -52,11 +52,12 @@ def lua(name: str, source: str) -> Json:
 
 
 def pick_source(settings: Settings) -> str:
-    """The program that finds a request's model and, when wanted, counts the tokens of whole answers: a filter costs as much as both."""
-    metered = "".join(f"['{client}']=true," for client in _metered(settings))
-    constants = f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {{{metered}}}"
-    counting = _script("usage") if settings.channel_models.observability.record_token_usage else ""
-    return f"{_script('body')}\n{constants}\n{_script('pick')}{counting}"
+    """The program that finds a request's model and, when wanted, counts the tokens of answers: a filter costs as much as both."""
+    clients = ",".join(f"['{client}']=true" for client in metered(settings))
+    constants = f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {f'{{{clients}}}' if clients else 'nil'}\n"
+    recorded = settings.channel_models.observability.record_token_usage
+    parts = ["body", *(["meter"] if clients else []), *(["usage"] if recorded else []), "pick"]
+    return constants + "\n".join(_script(part) for part in parts)
 
 
 def target_source(settings: Settings, outside: bool) -> str:
@@ -65,8 +66,8 @@ def target_source(settings: Settings, outside: bool) -> str:
     return f"{_script('body')}\nlocal UNSALT = {unsalt}\n{_script('target')}"
 
 
-def _metered(settings: Settings) -> list[str]:
-    """Clients that have a quota of a day, or whose outbound key has one."""
+def metered(settings: Settings) -> list[str]:
+    """Clients that have a quota of a day, or whose outbound key has one: what they use is counted without their help."""
     limited = {key.id for key in settings.keys.keys if key.has_quota}
     return [
         key.id

@@ -104,5 +104,5 @@ def test_streams_of_clients_with_a_quota_say_what_they_used_and_others_stay_as_t
             client.post(CHAT, json={**ASK, "stream": True, "stream_options": {"include_usage": False}})
             client.post(CHAT, json=ASK)
     asked = [seen.json.get("stream_options") for seen in this.channel.seen]
-    assert asked == [{"include_usage": True}, {"include_usage": False}, None, None, {"include_usage": False}, None]
+    assert asked == [{"include_usage": True}, {"include_usage": True}, None, None, {"include_usage": False}, None]
     assert all("cache_salt" not in seen.json for seen in this.channel.seen)

@@ -1,9 +1,11 @@
 """Fake OpenAI-compatible servers: in the cluster over HTTP/1.1, or the channel over TLS, with faults on request."""
 
 import asyncio
+import gzip
 import json
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +33,8 @@ class Seen:
 class Upstream:
     """A server on loopback. `fault` is a status to answer, or one of hang, cut; `ready` is what readiness says.
 
-    `said` is the text of a status to answer, for servers whose errors have another form.
+    `said` is the text of a status to answer, for servers whose errors have another form. `parts` are what a stream is made of;
+    after the first, it waits for `go_on`. With `compress`, whole answers are compressed for those who take it.
     """
 
     name: str
@@ -44,6 +47,9 @@ class Upstream:
     chunk_gap: float = 0.0
     filler: int = 0
     prompt_tokens: int = 11
+    parts: Sequence[bytes] = ()
+    go_on: threading.Event | None = None
+    compress: bool = False
     seen: list[Seen] = field(default_factory=list)
     active: int = 0
     _server: uvicorn.Server | None = None
@@ -87,11 +93,11 @@ class Upstream:
         self.seen.append(Seen(scope["method"], scope["path"], headers, body, scope["http_version"]))
         self.active += 1
         try:
-            await self._serve(body, send)
+            await self._serve(body, headers, send)
         finally:
             self.active -= 1
 
-    async def _serve(self, body: bytes, send: Any) -> None:
+    async def _serve(self, body: bytes, headers: dict[str, str], send: Any) -> None:
         if self.fault == "hang":
             await asyncio.sleep(60)
         if isinstance(self.fault, int):
@@ -106,10 +112,20 @@ class Upstream:
         usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 7, "total_tokens": self.prompt_tokens + 7}
         choice = {"index": 0, "message": {"role": "assistant", "content": f"from {self.name}" + "y" * self.filler}}
         answer = {"object": "chat.completion", "model": asked.get("model"), "choices": [choice], "usage": usage}
-        await _answer(send, 200, json.dumps(answer).encode())
+        text = json.dumps(answer).encode()
+        packed = self.compress and "gzip" in headers.get("accept-encoding", "")
+        await _answer(send, 200, gzip.compress(text) if packed else text, packed)
 
     async def _stream(self, asked: dict[str, Any], send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        for part in self.parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            while self.go_on and not self.go_on.is_set():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(self.chunk_gap)
+        if self.parts:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         for index in range(4):
             chunk = {"model": asked["model"], "choices": [{"delta": {"content": f"{self.name}-{index}"}}]}
             await send(_part(chunk))
@@ -125,7 +141,9 @@ def _part(chunk: dict[str, Any]) -> dict[str, Any]:
     return {"type": "http.response.body", "body": f"data: {json.dumps(chunk)}\n\n".encode(), "more_body": True}
 
 
-async def _answer(send: Any, status: int, body: bytes) -> None:
+async def _answer(send: Any, status: int, body: bytes, packed: bool = False) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if packed:
+        headers.append((b"content-encoding", b"gzip"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

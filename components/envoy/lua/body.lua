@@ -32,7 +32,7 @@ local function string_value(text, at)
   return { first = open + 1, last = close - 1 }, close
 end
 
--- Spans of the top-level members `model` and `cache_salt`, whether `stream` is true, and which members there are.
+-- Spans of the top-level members `model` and `cache_salt`, whether `stream` is true, and where each member's value begins.
 -- nil when the text is not one JSON object, is too deep, writes a key with escapes, or repeats a member that matters.
 local function top_level(text)
   local at, first = skip_blanks(text, 1)
@@ -48,15 +48,15 @@ local function top_level(text)
         local key = sub(text, at + 1, close - 1)
         if find(key, '\\', 1, true) then return nil end
         close = colon
+        local value = skip_blanks(text, colon + 1)
         if key == 'model' or key == 'cache_salt' then
           if found.has[key] then return nil end
-          found[key], close = string_value(text, colon + 1)
+          found[key], close = string_value(text, value)
           if not close then return nil end
         elseif key == 'stream' then
-          local value = skip_blanks(text, colon + 1)
           found.stream = sub(text, value, value + 3) == 'true'
         end
-        found.has[key] = true
+        found.has[key] = value
       end
       at = close
     elseif here == 123 or here == 91 then
@@ -71,6 +71,26 @@ local function top_level(text)
   end
   if depth ~= 0 then return nil end
   return found
+end
+
+-- Where the object at `open` ends, if the rest of the text closes just one more level: it is a member of the top level then.
+local function top_level_end(text, open)
+  local at, depth, last, length = open, 0, nil, #text
+  while at <= length do
+    local here = byte(text, at)
+    if here == 34 then
+      local close = string_end(text, at)
+      if not close then return nil end
+      at = close
+    elseif here == 123 or here == 91 then
+      depth = depth + 1
+    elseif here == 125 or here == 93 then
+      depth = depth - 1
+      if depth == 0 and not last then last = at end
+    end
+    at = at + 1
+  end
+  return depth == -1 and last
 end
 
 local function replaced(text, first, last, with)

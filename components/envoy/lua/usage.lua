@@ -1,26 +1,6 @@
 -- Counts the tokens of a whole JSON answer: engines write `usage` last, so its last bytes are remembered as it passes by.
 local TAIL = 65536
 
--- Where the object at `open` ends, if the rest of the text closes just one more level: it is a member of the top level then.
-local function top_level_end(text, open)
-  local at, depth, last, length = open, 0, nil, #text
-  while at <= length do
-    local here = byte(text, at)
-    if here == 34 then
-      local close = string_end(text, at)
-      if not close then return nil end
-      at = close
-    elseif here == 123 or here == 91 then
-      depth = depth + 1
-    elseif here == 125 or here == 93 then
-      depth = depth - 1
-      if depth == 0 and not last then last = at end
-    end
-    at = at + 1
-  end
-  return depth == -1 and last
-end
-
 -- The object's span. In JSON `"usage"` with its quotes is a whole string, unless a backslash stands before it.
 local function usage_object(text)
   local at = 1
@@ -53,9 +33,7 @@ local function count(text, name, other)
   return value
 end
 
-function envoy_on_response(handle)
-  local kind = handle:headers():get('content-type')
-  if not kind or sub(kind, 1, 16) ~= 'application/json' then return end
+local function count_whole(handle)
   local text = ''
   for part in handle:bodyChunks() do
     text = text .. part:getBytes(0, part:length())
@@ -69,4 +47,14 @@ function envoy_on_response(handle)
   local out = count(usage, '"completion_tokens"', '"output_tokens"')
   if into then metadata:set('moonstack.usage', 'in', into) end
   if out then metadata:set('moonstack.usage', 'out', out) end
+end
+
+function envoy_on_response(handle)
+  local kind = handle:headers():get('content-type')
+  if not kind then return end
+  if sub(kind, 1, 16) == 'application/json' then
+    count_whole(handle)
+  elseif METERED and sub(kind, 1, 17) == 'text/event-stream' then
+    count_stream(handle)
+  end
 end
