@@ -15,7 +15,11 @@ _MOST: Final = 100_000
 CHANNEL_LISTENER: Final = "channel"
 RENAME_LISTENER: Final = "rename"
 READINESS: Final = {"native": "/readiness", "kthena": "/readyz"}
-"""What a router answers 200 to while it has workers: vllm-router's `/health` is 200 without any."""
+"""What a router answers 200 to while it may be asked.
+
+vllm-router's is 200 while it has workers (its `/health` is 200 without any). Kthena's (0.4 and 1.0 alike) is 200 once it has read
+its objects: it says nothing of engines, and Kthena without any is found out by its answers (lua/router_answer.lua).
+"""
 PAUSE_SECONDS: Final = 1
 """A dead engine is off its routers' lists within about a second (measured), and three attempts must not be over by then."""
 

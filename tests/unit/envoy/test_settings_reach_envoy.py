@@ -198,3 +198,9 @@ def test_the_port_in_clear_text_is_never_the_exposed_one():
         for name, item in resources(settings, "listeners.yaml").items()
     }
     assert secured["http"] and not secured["grpc"]
+
+
+@pytest.mark.parametrize(("backend", "path"), [("native", "/readiness"), ("kthena", "/readyz")])
+def test_routers_are_asked_whether_they_are_ready_where_their_kind_says_so(backend: str, path: str):
+    check = cluster(stack(models=({**MODEL, "backend": backend},)), "in-chat")["health_checks"][0]
+    assert check["http_health_check"] == {"path": path}
