@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from rules import names
 from settings.paths import state_dir
-from settings.settings import Settings
 from smoke.cluster import ready
+from smoke.drills import needs
 from smoke.drills.drill import Drill, Ground
+from smoke.drills.needs import roles
 from smoke.errors import PermanentError
 from smoke.keys import smoke_key
 
@@ -26,11 +27,6 @@ KILL_STEP_SECONDS: Final = 0.7
 HARMLESS: Final = ("PodDisruptionBudget", "NetworkPolicy")
 
 
-def roles(ground: Ground) -> tuple[str, ...]:
-    """The roles of the model's engines: prefill and decode, or one for both."""
-    return tuple(next(one for one in ground.live.settings.models if one.name == ground.model).roles())
-
-
 def first_role(ground: Ground) -> str:
     """The role that a request comes to first."""
     return roles(ground)[0]
@@ -40,10 +36,6 @@ async def scale_down(ground: Ground) -> None:
     """One engine fewer, and back."""
     deployment = await ground.hands.engines(ground.model, first_role(ground))
     replicas = deployment["spec"]["replicas"]
-    if replicas < 2:
-        raise PermanentError(
-            f"{deployment['metadata']['name']} has {replicas} replica", "two are needed to take one away"
-        )
     await ground.hands.scale(deployment, replicas - 1)
     await ground.hands.scale(deployment, replicas)
 
@@ -178,19 +170,10 @@ async def _run(*command: str) -> str:
     return output.decode()
 
 
-def _store(settings: Settings) -> str | None:
-    return None if settings.kv_store.enabled else "kvStore is off: there is no master"
-
-
-def _metrics(settings: Settings) -> str | None:
-    scaling = settings.autoscaling
-    return None if scaling.engines.enabled or scaling.gateway.enabled else "autoscaling is off: nobody reads metrics"
-
-
 _DRAIN: Final = "preStop and terminationGracePeriodSeconds from longestRequestSeconds, --shutdown-timeout, kv_load_failure_policy recompute"
 
 CATALOGUE: Final = (
-    Drill(name="scale-down", what="one prefill engine is taken away", carried_by=_DRAIN, act=scale_down),
+    Drill(name="scale-down", what="one prefill engine is taken away", carried_by=_DRAIN, act=scale_down, needs=needs.another_prefill),
     Drill(name="roll-decode", what="every decode engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_decode),
     Drill(name="roll-prefill", what="every prefill engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_prefill),
     Drill(name="restart-router", what="every router is replaced", act=restart_router,
@@ -199,13 +182,13 @@ CATALOGUE: Final = (
           carried_by="the gateway's drain script in preStop, its grace period, maxUnavailable 0"),
     Drill(name="rotate-key", what="the key in use is rotated", act=rotate_key,
           carried_by="both values accepted during the overlap, keys read from a mounted directory without a restart"),
-    Drill(name="kill-master", what="the Mooncake master is killed", act=kill_master, needs=_store,
+    Drill(name="kill-master", what="the Mooncake master is killed", act=kill_master, needs=needs.store,
           carried_by="kv_load_failure_policy recompute: the store is a cache"),
-    Drill(name="kill-engine", what="a prefill engine crashes", act=kill_engine, broken_allowed=True,
+    Drill(name="kill-engine", what="a prefill engine crashes", act=kill_engine, needs=needs.another_prefill, broken_allowed=True,
           carried_by="the gateway's retries before the first byte, kv_load_failure_policy recompute"),
-    Drill(name="drain-engines", what="engines are evicted as in a node drain", act=drain_engines,
+    Drill(name="drain-engines", what="engines are evicted as in a node drain", act=drain_engines, needs=needs.another_of_each_role,
           carried_by=f"{_DRAIN}, PodDisruptionBudget of each role"),
-    Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage, needs=_metrics,
+    Drill(name="metrics-outage", what="the metrics API is away", act=metrics_outage, needs=needs.scalers,
           carried_by="the HPA holds its replicas without metrics; floors by minReplicas"),
     Drill(name="restart-api-server", what="the API server is killed and started again", act=restart_api_server, local_only=True,
           carried_by="the data path needs no API server: routers and gateway go on with what they know"),

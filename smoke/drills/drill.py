@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from settings.settings import Settings
 from smoke.drills.hands import Hands
 from smoke.load import Sample
 from smoke.probe import LiveStack
@@ -21,6 +20,10 @@ class Ground:
     model: str
 
 
+async def _nothing(ground: Ground) -> None:
+    """Every stack has what the drill takes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
     """One thing that is taken away. `act` returns when the last old part is gone and the stack is whole again."""
@@ -33,8 +36,8 @@ class Drill:
     broken_allowed: bool = False
     """Streams that had begun on the killed pod may break: nobody can repeat half an answer."""
     local_only: bool = False
-    needs: Callable[[Settings], str | None] = lambda _: None
-    """Why a stack has nothing to take away, None where it has."""
+    needs: Callable[[Ground], Awaitable[str | None]] = _nothing
+    """Why a stack has nothing to take away, or can't but lose; None where the drill can be begun."""
 
 
 class DrillResult(BaseModel):

@@ -32,7 +32,7 @@ async def run_drill(drill: Drill, ground: Ground) -> DrillResult:
     config = ground.live.settings.smoke.drills
     if drill.local_only and ground.live.settings.cluster.kubeconfig != "local":
         return _not_run(drill, "only on the local cluster")
-    if lacking := drill.needs(ground.live.settings):
+    if lacking := await drill.needs(ground):
         return _not_run(drill, lacking)
     load = Load(ground.live.gateway, Request(model=ground.model, max_tokens=config.max_tokens))
     problem: SmokeError | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rules import labels
+from settings.channel import DEFAULT_MODELS, ChannelModelsSettings, ChannelSettings
 from settings.kv_store import KvStoreSettings
 from smoke.channel.plan import Fault
 from smoke.cluster import Reply
@@ -136,7 +137,10 @@ class Deployment:
 
     @property
     def object(self) -> dict[str, Any]:
-        own = {labels.MODEL: MODEL, labels.ROLE: "prefill"}
+        return self._object("prefill")
+
+    def _object(self, role: str) -> dict[str, Any]:
+        own = {labels.MODEL: MODEL, labels.ROLE: role}
         spec = {"replicas": self.replicas, "selector": {"matchLabels": own}, "template": {"metadata": {"labels": own}}}
         return {"metadata": {"name": "dev-wide-prefill"}, "spec": spec}
 
@@ -150,7 +154,7 @@ class Deployment:
         return f"/{resource}/{name}".rstrip("/")
 
     async def items(self, path: str, selector: Any = None) -> list[Any]:
-        return [self.object]
+        return [self._object(role) for role in ("prefill", "decode")]
 
     async def pods(self, selector: Any) -> list[Any]:
         self.looks += 1
@@ -226,6 +230,26 @@ async def test_what_a_stack_does_not_have_is_not_taken_away(live: LiveStack, nam
     result = await run_drill(drill, Ground(live=replace(live, settings=bare), hands=None, model=MODEL))  # type: ignore[arg-type]
     assert result.verdict == "skip"
     assert "is off" in (result.cause or "")
+
+
+@pytest.mark.parametrize("name", ["scale-down", "kill-engine", "drain-engines"])
+async def test_an_engine_that_is_alone_is_not_taken_where_nobody_else_answers(live: LiveStack, name: str):
+    drill = replace(next(drill for drill in CATALOGUE if drill.name == name), act=nothing)
+    for engines, verdict in ((1, "skip"), (2, "pass")):
+        place = replace(ground(live), hands=hands(Deployment(engines)))
+        result = await run_drill(drill, place)
+        assert result.verdict == verdict, result
+    assert "replicas of dev-wide to 2" in (await drill.needs(replace(place, hands=hands(Deployment(1)))) or "")
+
+
+async def test_an_engine_that_is_alone_may_go_where_the_channel_has_the_model(live: LiveStack):
+    drill = next(drill for drill in CATALOGUE if drill.name == "drain-engines")
+    place = replace(ground(live), hands=hands(Deployment(1)))
+    for twin, needed in ((MODEL, False), ("other", True)):
+        models = tuple(one.model_copy(update={"in_cluster": twin}) for one in DEFAULT_MODELS)
+        more = {"channel": ChannelSettings(enabled=True), "channel_models": ChannelModelsSettings(models=models)}
+        settings = place.live.settings.model_copy(update=more)
+        assert bool(await drill.needs(replace(place, live=replace(live, settings=settings)))) == needed
 
 
 def test_an_aggregated_model_is_drilled_at_its_only_role(live: LiveStack):
