@@ -119,22 +119,25 @@ def _never_ready() -> dict[str, Any]:
     return {"template": {"metadata": {"labels": {"app": "stuck"}}, "spec": spec}}
 
 
-def apply(objects: list[dict[str, Any]]) -> None:
+def apply(objects: list[dict[str, Any]], namespace: str = NAMESPACE) -> None:
     """kubectl apply from stdin."""
     program = str(Path(sys.prefix, "bin", "kubectl"))
-    command = [program, "--kubeconfig", str(local_kubeconfig()), "-n", NAMESPACE, "apply", "-f", "-"]
+    command = [program, "--kubeconfig", str(local_kubeconfig()), "-n", namespace, "apply", "-f", "-"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     subprocess.run(command, input=text, text=True, check=True, capture_output=True, timeout=60)
 
 
-def examine() -> list[Finding]:
-    """The doctor's findings on the namespace, with dev's settings and no gateway to knock at."""
+def in_namespace(namespace: str) -> Settings:
+    """dev's settings for another namespace."""
     settings = Settings.from_stack_file(ROOT / "Pulumi.dev.yaml")
-    cluster = settings.cluster.model_copy(update={"namespace": NAMESPACE})
-    settings = settings.model_copy(update={"cluster": cluster})
+    return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"namespace": namespace})})
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """The doctor's findings on a stack of these settings."""
 
     async def look() -> list[Finding]:
-        return findings(CATALOGUE, await Gatherer(settings, await Cluster.connect(cluster), "dev").facts())
+        return findings(CATALOGUE, await Gatherer(settings, await Cluster.connect(settings.cluster), "dev").facts())
 
     return asyncio.run(look())
 
@@ -143,12 +146,13 @@ def examine() -> list[Finding]:
 def found(cluster: Path) -> Iterator[dict[str, Finding]]:
     """What the doctor finds once all faults are made at once; it is asked until every one shows, or patience ends."""
     kubectl("create", "namespace", NAMESPACE)
+    settings = in_namespace(NAMESPACE)
     try:
-        before = {one.id for one in examine()}
+        before = {one.id for one in examine(settings)}
         apply([thing for objects in faults().values() for thing in objects])
         ends, seen = time.monotonic() + PATIENCE_SECONDS, {}
         while time.monotonic() < ends and not set(faults()) <= set(seen):
-            seen |= {one.id: one for one in examine() if one.id not in before}
+            seen |= {one.id: one for one in examine(settings) if one.id not in before}
             time.sleep(2)
         yield seen
     finally:

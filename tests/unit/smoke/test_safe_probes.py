@@ -97,6 +97,12 @@ async def test_a_gateway_that_takes_any_model_is_found(live: LiveStack, stack: F
     assert (await result_of("404:model", live)).verdict == "fail"
 
 
+async def test_a_gateway_that_passes_any_path_on_is_found(live: LiveStack, stack: FakeStack):
+    stack.app.add_route("/v1/no-such-path", lambda request: Response("passed on"))
+    result = await result_of("404:path", live)
+    assert (result.verdict, result.figure, result.threshold) == ("fail", 200, 404)
+
+
 async def test_an_open_engine_path_is_found(live: LiveStack, stack: FakeStack):
     stack.app.add_route("/tokenize", lambda request: Response("tokens"))
     result = await result_of("404:engine-paths", live)
