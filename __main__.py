@@ -12,6 +12,7 @@ from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
 from components.elasticity import elasticity
 from components.envoy.files import config_digest
+from components.envoy.process import longest_request
 from components.gateway import Gateway, GatewayArgs, local_certificate
 from components.key_agent import KeyAgent
 from components.key_source import key_versions
@@ -26,6 +27,7 @@ from components.serving import serve
 from components.serving_plan import engine_plans, pod_security_level
 from components.smoke_gate import SmokeGate, SmokeGateArgs
 from policies.audit.gate import with_clean_state
+from rules.timing import router_grace_seconds
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
@@ -42,7 +44,8 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
     context = context_of(settings, stack, runtime)
     plans = engine_plans(settings, context.images, runtime, stack)
 
-    namespace = Namespace(context.namespace, pod_security_level(plans), context)
+    longest_grace = router_grace_seconds(longest_request(settings))
+    namespace = Namespace(context.namespace, pod_security_level(plans), context, grace=longest_grace)
     context = replace(context, namespace_object=namespace.resources.namespace)
     keys = ApiKeys("keys", ApiKeysArgs.of(settings, versions), context)
     if settings.keys.agent:

@@ -8,7 +8,7 @@ from components.context import Context
 from components.disruption import disruption_budget
 from components.objects import Manifest, declare
 from components.pods.engine import engine_template
-from components.router import Router
+from components.router import Router, RouterArgs
 from components.serving_plan import EnginePlan
 from rules import timing
 from settings.models import ModelSettings
@@ -16,11 +16,16 @@ from settings.models import ModelSettings
 
 @dataclass(frozen=True, kw_only=True)
 class PdServingArgs:
-    """The model and its engines; `scaled` says that a scaler owns the replicas."""
+    """The model and its engines, all of one set; `scaled` says that a scaler owns the replicas."""
 
     model: ModelSettings
     engines: tuple[EnginePlan, ...]
     scaled: bool
+
+    @property
+    def set_id(self) -> str:
+        """The set of a model that changes as a whole, empty for others."""
+        return next((plan.set_id for plan in self.engines), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +38,11 @@ class PdServingResources:
 
 
 class PdServing(pulumi.ComponentResource):
-    """Prefill and decode (or aggregated) engines of one model on plain Kubernetes."""
+    """Prefill and decode (or aggregated) engines of one model on plain Kubernetes.
+
+    With a set, another one has other names: its engines and routers are made and Ready first, then the routers' Service moves over,
+    and Pulumi deletes what the program no longer declares last, routers before their engines.
+    """
 
     resources: PdServingResources
 
@@ -43,7 +52,8 @@ class PdServing(pulumi.ComponentResource):
         super().__init__("moonstack:serving:PdServing", name, {"model": args.model.model_dump(mode="json")}, opts)
         engines = {plan.name: self._create_engine(plan, args.scaled, context) for plan in args.engines}
         routed = pulumi.ResourceOptions(parent=self, depends_on=list(engines.values()))
-        router = Router(name, args.model, context, routed)
+        behind = tuple(engines.values()) if args.set_id else ()
+        router = Router(name, RouterArgs(model=args.model, set_id=args.set_id, engines=behind), context, routed)
         self.resources = PdServingResources(
             engines=engines,
             budgets={
@@ -56,7 +66,8 @@ class PdServing(pulumi.ComponentResource):
 
     def _create_engine(self, plan: EnginePlan, scaled: bool, context: Context) -> pulumi.CustomResource:
         seconds = f"{rollout_seconds(plan, plan.placement.replicas)}s"
-        timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
+        removal = timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))
+        timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds, delete=f"{removal}s")
         ignored = ["spec.replicas"] if scaled else None
         return declare(deployment(plan, context), self, context, custom_timeouts=timeouts, ignore_changes=ignored)
 

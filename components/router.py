@@ -1,5 +1,6 @@
 """vllm-router in front of one model: finds prefill and decode pods by label, and pairs them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,15 @@ from components.objects import Manifest, declare
 from components.pods.security import container_security, pod_security
 from rules import labels, names, ports, timing
 from settings.models import ModelSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterArgs:
+    """The model, and for one that changes as a whole: its set, and the set's engines, which are there before and after its routers."""
+
+    model: ModelSettings
+    set_id: str = ""
+    engines: Sequence[pulumi.Resource] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,26 +36,40 @@ class RouterResources:
 
 
 class Router(pulumi.ComponentResource):
-    """Two or more vllm-routers with Kubernetes discovery, the right to watch this namespace's pods, and a Service."""
+    """Two or more vllm-routers with Kubernetes discovery, the right to watch this namespace's pods, and a Service.
+
+    The Service has one name whatever set it selects, so that gateways keep their configuration; it moves once the set's routers are Ready.
+    """
 
     resources: RouterResources
 
     def __init__(
-        self, name: str, args: ModelSettings, context: Context, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: RouterArgs, context: Context, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("moonstack:serving:Router", name, {"model": args.name, "shape": args.shape}, opts)
-        account = declare(service_account(args, context), self, context)
-        role = declare(role_of(args, context), self, context)
-        binding = declare(role_binding(args, context), self, context)
+        model, set_id = args.model, args.set_id
+        super().__init__("moonstack:serving:Router", name, {"model": model.name, "shape": model.shape}, opts)
+        account = declare(service_account(model, context), self, context)
+        role = declare(role_of(model, context), self, context)
+        binding = declare(role_binding(model, context), self, context)
+        needs = [account, role, binding, *args.engines]
+        removal = timing.removal_seconds(timing.router_grace_seconds(model.longest_request_seconds))
+        routers = declare(
+            deployment(model, context, set_id),
+            self,
+            context,
+            depends_on=needs,
+            custom_timeouts=pulumi.CustomTimeouts(delete=f"{removal}s"),
+        )
+        budget = disruption_budget(
+            names.router_set(model.name, set_id), "router", router_selector(model, set_id), context
+        )
         self.resources = RouterResources(
             account=account,
             role=role,
             binding=binding,
-            service=declare(service(args, context), self, context),
-            deployment=declare(deployment(args, context), self, context, depends_on=[account, role, binding]),
-            budget=declare(
-                disruption_budget(names.router(args.name), "router", router_selector(args), context), self, context
-            ),
+            service=declare(service(model, context, set_id), self, context, depends_on=[routers] if set_id else []),
+            deployment=routers,
+            budget=declare(budget, self, context),
         )
         self.register_outputs({"deployment": self.resources.deployment.id})
 
@@ -82,7 +106,7 @@ def role_binding(model: ModelSettings, context: Context) -> Manifest:
     }
 
 
-def service(model: ModelSettings, context: Context) -> Manifest:
+def service(model: ModelSettings, context: Context, set_id: str = "") -> Manifest:
     """Headless, so that the gateway sees each router and fails over between them."""
     return {
         "apiVersion": "v1",
@@ -90,7 +114,7 @@ def service(model: ModelSettings, context: Context) -> Manifest:
         "metadata": context.metadata(names.router_service(model.name), "router"),
         "spec": {
             "clusterIP": "None",
-            "selector": router_selector(model),
+            "selector": router_selector(model, set_id),
             "ports": [
                 {"name": "http", "port": ports.ROUTER, "targetPort": "http"},
                 {"name": "metrics", "port": ports.ROUTER_METRICS, "targetPort": "metrics"},
@@ -99,12 +123,12 @@ def service(model: ModelSettings, context: Context) -> Manifest:
     }
 
 
-def router_selector(model: ModelSettings) -> dict[str, str]:
+def router_selector(model: ModelSettings, set_id: str = "") -> dict[str, str]:
     """The routers' immutable selector; disjoint from every engine's."""
-    return {"moonstack.dev/part": "router", labels.MODEL: names.slug(model.name)}
+    return {"moonstack.dev/part": "router", labels.MODEL: names.slug(model.name)} | labels.of_set(set_id)
 
 
-def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
+def router_arguments(model: ModelSettings, namespace: str, set_id: str = "") -> list[str]:
     """vllm-router's arguments. Store-based sharing needs no transfer parameters, so its `nixl` dialogue is harmless.
 
     With prefill and decode apart its retries and circuit breaker do nothing (measured): a failing engine is left out by its health alone.
@@ -113,10 +137,10 @@ def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
     args = ["--host", "0.0.0.0", "--port", str(ports.ROUTER)]
     if model.shape == "pd":
         args += ["--vllm-pd-disaggregation", "--kv-connector", "nixl"]
-        args += ["--prefill-selector", *_selector(labels.routed_selector(slug, names.PREFILL))]
-        args += ["--decode-selector", *_selector(labels.routed_selector(slug, names.DECODE))]
+        args += ["--prefill-selector", *_selector(labels.routed_selector(slug, names.PREFILL, set_id))]
+        args += ["--decode-selector", *_selector(labels.routed_selector(slug, names.DECODE, set_id))]
     else:
-        args += ["--selector", *_selector(labels.routed_selector(slug, names.SERVE))]
+        args += ["--selector", *_selector(labels.routed_selector(slug, names.SERVE, set_id))]
     return [
         *args,
         "--service-discovery",
@@ -132,10 +156,10 @@ def router_arguments(model: ModelSettings, namespace: str) -> list[str]:
     ]  # fmt: skip
 
 
-def deployment(model: ModelSettings, context: Context) -> Manifest:
+def deployment(model: ModelSettings, context: Context, set_id: str = "") -> Manifest:
     """The routers; ready only when both roles have a worker (`/readiness`, not `/health`)."""
-    selector = router_selector(model)
-    name = names.router(model.name)
+    selector = router_selector(model, set_id)
+    name = names.router_set(model.name, set_id)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -147,32 +171,32 @@ def deployment(model: ModelSettings, context: Context) -> Manifest:
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {"labels": labels.recommended(name, "router", context.stack) | selector},
-                "spec": _pod_spec(model, context),
+                "spec": _pod_spec(model, context, set_id),
             },
         },
     }
 
 
-def _pod_spec(model: ModelSettings, context: Context) -> dict[str, Any]:
+def _pod_spec(model: ModelSettings, context: Context, set_id: str) -> dict[str, Any]:
     return {
         "serviceAccountName": names.router(model.name),
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "securityContext": pod_security(),
         "terminationGracePeriodSeconds": timing.router_grace_seconds(model.longest_request_seconds),
-        "topologySpreadConstraints": [_spread(router_selector(model))],
-        "containers": [_router_container(model, context)],
+        "topologySpreadConstraints": [_spread(router_selector(model, set_id))],
+        "containers": [_router_container(model, context, set_id)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
 
 
-def _router_container(model: ModelSettings, context: Context) -> dict[str, Any]:
+def _router_container(model: ModelSettings, context: Context, set_id: str) -> dict[str, Any]:
     return {
         "name": "router",
         "image": context.image("router"),
         "imagePullPolicy": context.image_pull_policy,
         "command": ["vllm-router"],
-        "args": router_arguments(model, context.namespace),
+        "args": router_arguments(model, context.namespace, set_id),
         "env": [{"name": "HOME", "value": "/tmp"}],
         "ports": [
             {"name": "http", "containerPort": ports.ROUTER},

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from components.engine_launch import engine_launch
+from components.engine_set import with_sets
 from components.kv_store import KvStoreArgs, store_digest, store_environment
 from components.pods.engine import EngineBuild, EnginePod, engine_spec
 from components.pods.placement import near_its_group, spread_over_hosts
@@ -35,6 +36,8 @@ class EnginePlan:
     selector: Mapping[str, str]
     labels: Mapping[str, str]
     store_digest: str
+    set_id: str = ""
+    """Which set of its model the role belongs to, for a model that changes as a whole (components/engine_set.py)."""
 
 
 def engine_plans(
@@ -42,12 +45,14 @@ def engine_plans(
 ) -> list[EnginePlan]:
     """Every engine of the stack. `runtime` is needed by development models and the CPU engine."""
     pools = {pool.name: pool for pool in settings.node_pools}
-    return [
-        _plan(settings, model, role, placement, pools[placement.pool], images, runtime, stack)
-        for model in settings.models
-        for role, placements in model.roles().items()
-        for placement in placements
-    ]
+    return with_sets(
+        [
+            _plan(settings, model, role, placement, pools[placement.pool], images, runtime, stack)
+            for model in settings.models
+            for role, placements in model.roles().items()
+            for placement in placements
+        ]
+    )
 
 
 def _plan(

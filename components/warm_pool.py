@@ -10,7 +10,7 @@ from components.objects import Manifest, declare
 from components.pd_serving import rollout_seconds
 from components.pods.engine import engine_template
 from components.serving_plan import EnginePlan
-from rules import labels, names
+from rules import labels, names, timing
 from rules.warm_pool import RESTING
 from settings.warm_pool import WarmPoolSettings
 
@@ -42,11 +42,12 @@ class WarmPool(pulumi.ComponentResource):
         deployments = {}
         for plan in warmed(args):
             timeout = f"{rollout_seconds(plan, args.settings.replicas)}s"
+            removal = f"{timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))}s"
             deployments[warm_name(plan)] = declare(
                 deployment(plan, args.settings.replicas, context),
                 self,
                 context,
-                custom_timeouts=pulumi.CustomTimeouts(create=timeout, update=timeout),
+                custom_timeouts=pulumi.CustomTimeouts(create=timeout, update=timeout, delete=removal),
                 ignore_changes=["spec.replicas"],
             )
         self.resources = WarmPoolResources(deployments=deployments)

@@ -23,6 +23,8 @@ CONSUMER: Final = f"{PREFIX}/consumer"
 """On a Secret: the `app.kubernetes.io/name` of the only workload that may read it; `none` if no workload may."""
 ROUTED: Final = f"{PREFIX}/routed"
 """On the pods that routers may pick; outside every workload selector, so that patching it moves no pod between owners."""
+SET: Final = f"{PREFIX}/set"
+"""On the pods of a model that changes as a whole, and in the selectors of its workloads: which of its sets they belong to."""
 
 NODE_POOL: Final = "gpu.pool"
 NODE_NVLINK: Final = "gpu.topology/nvlink"
@@ -44,9 +46,9 @@ def recommended(name: str, component: str, stack: str) -> dict[str, str]:
     }
 
 
-def engine_selector(model_slug: str, role: str, pool: str) -> dict[str, str]:
-    """The immutable selector of an engine Deployment: never derived from versions (pulumi-kubernetes#2575)."""
-    return {MODEL: model_slug, ROLE: role, POOL: pool, "moonstack.dev/warm-pool": "false"}
+def engine_selector(model_slug: str, role: str, pool: str, set_id: str = "") -> dict[str, str]:
+    """The immutable selector of an engine Deployment: derived from versions only where its name is too (pulumi-kubernetes#2575)."""
+    return {MODEL: model_slug, ROLE: role, POOL: pool, "moonstack.dev/warm-pool": "false"} | of_set(set_id)
 
 
 def warm_selector(model_slug: str, role: str, pool: str) -> dict[str, str]:
@@ -54,6 +56,11 @@ def warm_selector(model_slug: str, role: str, pool: str) -> dict[str, str]:
     return engine_selector(model_slug, role, pool) | {"moonstack.dev/warm-pool": "true"}
 
 
-def routed_selector(model_slug: str, role: str) -> dict[str, str]:
-    """What a router selects: the role's pods that are routed, from whichever Deployment."""
-    return {MODEL: model_slug, ROLE: role, ROUTED: "true"}
+def routed_selector(model_slug: str, role: str, set_id: str = "") -> dict[str, str]:
+    """What a router selects: the role's pods that are routed, from whichever Deployment of its own set."""
+    return {MODEL: model_slug, ROLE: role, ROUTED: "true"} | of_set(set_id)
+
+
+def of_set(set_id: str) -> dict[str, str]:
+    """The label of a set's pods; none for a model whose pods change one by one."""
+    return {SET: set_id} if set_id else {}

@@ -13,6 +13,9 @@ DEPLOYMENT_LIMIT: Final = 46
 two Deployments can't be told apart by name."""
 _SLUG: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
+SET_DIGITS: Final = 6
+"""Hex digits that tell the sets of one model apart: with the longest slug, `-router` and a dash they just fit DEPLOYMENT_LIMIT."""
+
 PREFILL: Final = "prefill"
 DECODE: Final = "decode"
 SERVE: Final = "serve"
@@ -47,14 +50,19 @@ def slug(name: str) -> str:
     return f"{plain[: SLUG_LIMIT - 7].rstrip('-')}-{digest}"
 
 
-def engine(model: str, role: str, pool: str) -> str:
-    """The Deployment of one role of a model on one pool: shortened with a digest where its pods' names would be cut."""
+def engine(model: str, role: str, pool: str, set_id: str = "") -> str:
+    """The Deployment of one role of a model on one pool: shortened with a digest where its pods' names would be cut.
+
+    `set_id` tells the sets of a model apart that changes as a whole; it stands last.
+    """
+    end = _ending(set_id)
+    limit = DEPLOYMENT_LIMIT - len(end)
     whole = f"{slug(model)}-{role}-{slug(pool)}"
-    if len(whole) <= DEPLOYMENT_LIMIT:
-        return whole
+    if len(whole) <= limit:
+        return f"{whole}{end}"
     digest = hashlib.sha256(whole.encode()).hexdigest()[:6]
     tail = f"-{digest}-{role}-{slug(pool)[:12].rstrip('-')}"
-    return f"{slug(model)[: DEPLOYMENT_LIMIT - len(tail)].rstrip('-')}{tail}"
+    return f"{slug(model)[: limit - len(tail)].rstrip('-')}{tail}{end}"
 
 
 def warm(model: str, role: str, pool: str) -> str:
@@ -87,6 +95,11 @@ def router(model: str) -> str:
     return f"{slug(model)}-router"
 
 
+def router_set(model: str, set_id: str) -> str:
+    """The vllm-router Deployment of one set; `router` for a model whose pods change one by one."""
+    return f"{router(model)}{_ending(set_id)}"
+
+
 def router_service(model: str) -> str:
     """The headless Service by which the gateway finds the routers of a model."""
     return f"{slug(model)}-router"
@@ -100,6 +113,10 @@ def model_serving(model: str) -> str:
 def key_version(key_id: str, fingerprint: str) -> str:
     """The immutable Secret of one version of a key; the fingerprint is public (rules/fingerprint.py)."""
     return f"key-{slug(key_id)}-{fingerprint[:8]}"
+
+
+def _ending(set_id: str) -> str:
+    return f"-{set_id}" if set_id else ""
 
 
 def cluster_local(service: str, namespace: str) -> str:

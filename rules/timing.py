@@ -8,6 +8,8 @@ PRESTOP_SECONDS: Final = 8
 NAME_SECONDS: Final = 36
 """Until the gateway has forgotten a deleted router: kubeadm's CoreDNS keeps a name for 30 s, Envoy asks every 5 s, and 1 s for the list."""
 GRACE_MARGIN_SECONDS: Final = 12
+REMOVAL_MARGIN_SECONDS: Final = 120
+"""Beyond a pod's grace, for the kubelet and the garbage collector to take it away."""
 PROBE_PERIOD_SECONDS: Final = 2
 READINESS_PERIOD_SECONDS: Final = 1
 """An engine whose core died answers 500 at once for about 3 s and looks idle, so routers prefer it: it must be unready sooner."""
@@ -46,6 +48,11 @@ def router_grace_seconds(longest_request: int) -> int:
 def grace_seconds(longest_request: int) -> int:
     """terminationGracePeriodSeconds of an engine: preStop, then it drains for as long as the longest request, then a margin."""
     return PRESTOP_SECONDS + longest_request + GRACE_MARGIN_SECONDS
+
+
+def removal_seconds(grace: int) -> int:
+    """How long Pulumi waits for pods to go: it deletes in the foreground, so as long as they take, and gives up after 600 s by itself."""
+    return min(LONGEST, max(STARTUP_FLOOR_SECONDS, grace + REMOVAL_MARGIN_SECONDS))
 
 
 def rollout_seconds(load: int, longest_request: int, pods: int) -> int:

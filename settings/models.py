@@ -113,6 +113,9 @@ class ModelSettings(Group):
     pre_pull: bool = False
     """Keep the engine's image on every node of the model's pools (10 GB packed), so that a new pod starts without the pull."""
     router: RouterSettings = RouterSettings()
+    rollout: Literal["surge", "blueGreen"] = "surge"
+    """Backend native, how engines change: surge: one pod of each role after the other; blueGreen: prefill, decode and routers as one
+    new set beside the old one, where the pools have room for both."""
     longest_request_seconds: int = Field(default=600, ge=1, le=86_400)
     """How long an answer may take: timeouts, grace periods and drains follow from it."""
 

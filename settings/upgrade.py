@@ -42,6 +42,7 @@ def rollouts(settings: Settings) -> dict[str, Rollout]:
             pools,
             model.backend,
             model.groups,
+            model.rollout,
         )
         for model in settings.models
     }
@@ -58,11 +59,13 @@ def told(way: Rollout) -> str:
     if not way.blue_green:
         needed = _nodes(way.missing_for_blue_green)
         twice = f"only a change of backend or pools needs old and new sets at once, and {needed} more for the time"
+    if way.way == "blueGreen":
+        return "the whole new set is made beside the old one, the routers' Service moves to it once it is Ready, and the old set goes last"
     text = {
         "surge": "one pod of each role after the other, with one more while it lasts",
         "groups": "one whole group after the other: prefill and decode together",
         "interrupts": "the only group goes before its successor comes: the channel carries the time, or use groups: 2",
-        "stuck": f"a pod more finds no chips, so it never ends: lacks {_nodes(way.missing)}",
+        "stuck": f"what is to come finds no chips, so it never ends: lacks {_nodes(way.missing)}",
     }[way.way]
     return f"{text}; {twice}"
 
@@ -106,7 +109,7 @@ def _models(before: Settings, after: Settings) -> Iterator[Step]:
 
 def _other_objects(was: ModelSettings, model: ModelSettings) -> bool:
     """Whether the new engines have names of their own, so that Pulumi makes them first and deletes the old ones last."""
-    if was.backend != model.backend:
+    if was.backend != model.backend or was.rollout != model.rollout:
         return True
     return model.backend == "native" and _pools(was) != _pools(model)
 
@@ -117,7 +120,7 @@ def _side_by_side(was: ModelSettings, before: Settings, after: Settings) -> Step
     missing = missing_nodes([*all_new, *old], _sizes(after))
     text = "new engines are made first and the old ones deleted last"
     lacking = f", and the pools lack {_nodes(missing)} for both: go by way of fewer replicas" if missing else ""
-    return Step(was.name, "backend, shape or pools", text + lacking, bool(missing))
+    return Step(was.name, "backend, shape, pools or rollout", text + lacking, bool(missing))
 
 
 def _changes(was: ModelSettings, model: ModelSettings, before: Settings, after: Settings) -> Iterator[str]:

@@ -9,6 +9,7 @@ from smoke.answers import Completion, parse
 from smoke.cluster import Cluster, ready
 from smoke.errors import TemporaryError, from_status
 from smoke.exposition import samples
+from smoke.sets import of_serving_set
 
 EXTERNAL_HITS: Final = "vllm:external_prefix_cache_hits_total"
 EXTERNAL_QUERIES: Final = "vllm:external_prefix_cache_queries_total"
@@ -35,9 +36,10 @@ class Engines:
         self.cluster = cluster
 
     async def of(self, model: str, role: str | None = None) -> list[Engine]:
-        """The Ready, routed engine pods of a model, by name."""
+        """The Ready, routed engine pods of a model, by name; while two sets of it stand side by side, those of the one that serves."""
         selector = {labels.MODEL: names.slug(model), labels.ROUTED: "true"} | ({labels.ROLE: role} if role else {})
-        pods = [pod for pod in await self.cluster.pods(selector) if ready(pod)]
+        found = [pod for pod in await self.cluster.pods(selector) if ready(pod)]
+        pods = await of_serving_set(self.cluster, model, found)
         return sorted(
             (Engine(pod["metadata"]["name"], pod["metadata"]["labels"].get(labels.ROLE, "")) for pod in pods),
             key=lambda engine: engine.pod,

@@ -8,6 +8,7 @@ from smoke import archive, redact, suite
 from smoke.errors import SmokeError
 from smoke.probe import LiveStack
 from smoke.report import Report
+from smoke.sets import leave_old_sets
 from smoke.settle import find_workers, settle
 
 
@@ -25,6 +26,8 @@ async def prove(settings: Settings, stack: str, gateway_config: str, release: st
     try:
         async with suite.live_stack(settings, stack) as live:
             await settle(settings, live.gateway, gateway_config)
+            if live.engines:
+                await leave_old_sets(settings, live.engines.cluster)
             await find_workers(settings, live.gateway)
             report = await suite.examine(live, release=release)
             green = None if report.verdict == "pass" else await _green(live)

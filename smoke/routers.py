@@ -20,20 +20,22 @@ def addresses(page: str) -> frozenset[str]:
     return frozenset(address.strip("[]") for address in _ADDRESS.findall(page))
 
 
-def should_know(model: ModelSettings, pods: Iterable[Object]) -> list[Object]:
-    """The Ready, routed engine pods of a model."""
-    wanted = {labels.MODEL: names.slug(model.name), labels.ROUTED: "true"}
+def should_know(model: ModelSettings, pods: Iterable[Object], set_id: str = "") -> list[Object]:
+    """The Ready, routed engine pods of a model, or of one of its sets."""
+    wanted = {labels.MODEL: names.slug(model.name), labels.ROUTED: "true"} | labels.of_set(set_id)
     return [pod for pod in pods if wanted.items() <= pod["metadata"].get("labels", {}).items() and ready(pod)]
 
 
 def differences(models: Iterable[ModelSettings], pods: Iterable[Object], workers: Workers) -> dict[str, str]:
     """Router pod → what its list lacks or has too much; routers whose list is right are left out."""
     every, found = list(pods), {}
+    sets = {pod["metadata"]["name"]: pod["metadata"].get("labels", {}).get(labels.SET, "") for pod in every}
     for model in models:
-        wanted = {pod["status"].get("podIP"): pod["metadata"]["name"] for pod in should_know(model, every)}
         for router, known in workers.items():
             if not router.startswith(f"{names.router(model.name)}-"):
                 continue
+            own = should_know(model, every, sets.get(router, ""))
+            wanted = {pod["status"].get("podIP"): pod["metadata"]["name"] for pod in own}
             missing = [name for address, name in wanted.items() if address not in known]
             gone = sorted(known - set(wanted))
             parts = [f"does not know {', '.join(missing)}"] * bool(missing) + [f"still has {', '.join(gone)}"] * bool(

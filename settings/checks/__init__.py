@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, gateway, images, keys, kthena, placement, scaling, serving, smoke, store
+from settings.checks import channel, gateway, images, keys, kthena, placement, rollout, scaling, serving, smoke, store
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -21,5 +21,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *gateway.CHECKS,
     *keys.CHECKS,
     *scaling.CHECKS,
+    *rollout.CHECKS,
     *smoke.CHECKS,
 )

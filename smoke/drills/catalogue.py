@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from rules import names
+from rules import labels, names
 from settings.paths import state_dir
 from smoke.cluster import ready
 from smoke.drills import needs
@@ -52,10 +52,9 @@ async def roll_prefill(ground: Ground) -> None:
 
 async def restart_router(ground: Ground) -> None:
     """Every router of the model is replaced."""
-    name = names.router(ground.model)
-    for deployment in await ground.hands.deployments({"app.kubernetes.io/component": "router"}):
-        if deployment["metadata"]["name"] == name:
-            await ground.hands.restart(deployment)
+    mine = {"app.kubernetes.io/component": "router", labels.MODEL: names.slug(ground.model)}
+    for deployment in await ground.hands.deployments(mine):
+        await ground.hands.restart(deployment)
 
 
 async def restart_gateway(ground: Ground) -> None:

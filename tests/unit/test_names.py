@@ -16,6 +16,17 @@ def test_every_engine_and_warm_name_is_a_dns_label(model: str, role: str, pool: 
         assert len(name) <= 63
         assert LABEL.fullmatch(name)
     assert len(f"{names.engine(model, role, pool)}-{'f' * 10}-") <= 58, "the API server cuts longer names of pods"
+    set_id = "f" * names.SET_DIGITS
+    for name in (names.engine(model, role, pool, set_id), names.router_set(model, set_id)):
+        assert LABEL.fullmatch(name) and name.endswith(f"-{set_id}")
+        assert len(f"{name}-{'f' * 10}-") <= 58, "the API server cuts longer names of pods"
+
+
+def test_the_longest_names_leave_room_for_the_set_and_the_pods():
+    set_id = "f" * names.SET_DIGITS
+    longest = [names.engine("m" * 32, role, "p" * 32, set_id) for role in names.ROLES]
+    for name in (*longest, names.router_set("m" * 32, set_id), names.engine("m" * 20, "prefill", "p" * 14, set_id)):
+        assert len(f"{name}-{'f' * 10}-") <= 58 and name.endswith(f"-{set_id}"), name
 
 
 def test_pools_and_models_that_begin_alike_have_deployments_of_their_own():

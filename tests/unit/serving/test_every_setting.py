@@ -95,6 +95,7 @@ CHANGES: dict[str, Any] = {
     f"{SMALL}.prePull": True,
     f"{SMALL}.router.replicas": 3,
     f"{SMALL}.router.policy": "random",
+    f"{SMALL}.rollout": "blueGreen",
     f"{SMALL}.longestRequestSeconds": 77,
     "kvStore.enabled": False,
     "kvStore.segment": "3Gi",

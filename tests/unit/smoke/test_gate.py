@@ -127,6 +127,20 @@ async def test_the_gate_passes_exactly_when_smoke_does_and_opens_the_stack_once(
     assert door.opened == 1
 
 
+async def test_the_gate_proves_the_new_set_of_a_model_that_changes_as_a_whole(monkeypatch: pytest.MonkeyPatch):
+    cluster: Any = ConfigMaps()
+    asked: list[Any] = []
+
+    async def leave(settings: Any, where: Any) -> bool:
+        asked.append(where)
+        return False
+
+    Door(cluster, monkeypatch)
+    monkeypatch.setattr("smoke.gate.leave_old_sets", leave)
+    assert (await gate.prove(dev_settings(), "dev", "c1", "r1")).passed
+    assert asked == [cluster]
+
+
 async def test_a_red_gate_names_the_commit_of_the_last_green_report(monkeypatch: pytest.MonkeyPatch):
     cluster: Any = ConfigMaps()
     await archive.keep(cluster, report("pass"))
