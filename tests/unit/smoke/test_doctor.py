@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.samples import Sample
 
 from rules import labels, names, timing
+from settings.kv_store import KvStoreSettings
 from smoke.channel.plan import Fault
 from smoke.client import GatewayClient
 from smoke.doctor.catalogue import CATALOGUE, runbooks
@@ -287,6 +288,20 @@ def test_errors_come_first():
 
 def test_a_mount_that_succeeded_later_is_no_finding():
     assert findings(CATALOGUE, sound(events=({**MOUNT, "involvedObject": {"name": "prefill-a"}},))) == []
+
+
+def test_engines_that_lend_the_store_nothing_are_no_clients_of_it():
+    settings = dev_settings()
+    held = pod("mooncake-store-0", labels={"app.kubernetes.io/name": names.KV_STORE})
+    store = KvStoreSettings.model_validate({"storePods": {"segment": "1Gi"}})
+    there = sound(
+        settings=settings.model_copy(update={"kv_store": store}),
+        pods=(PREFILL, DECODE, MASTER, held),
+        store={"master_active_clients": 1},
+    )
+    assert findings(CATALOGUE, there) == []
+    [one] = findings(CATALOGUE, replace(there, store={"master_active_clients": 0}))
+    assert one.id == "store-engines-missing"
 
 
 def test_the_runbooks_in_docs_are_the_catalogues():
