@@ -1,26 +1,41 @@
-"""The doctor on faults of the cluster itself and of its reader's rights: silent before each is made, found after it.
+"""The doctor on faults of the cluster, of its reader's rights and of the store: silent before each is made, found after it.
 
-The node's kubelet is one that reported once and never again.
+The store is Mooncake's own master with one engine of the small model; the node's kubelet is one that reported once.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
+from bench.changed_dev import Groups
+from bench.small_model import MODEL, small_model
+from components import kv_store, pd_serving
+from components.context import Context
+from components.kv_store import KvStoreArgs
+from components.serving_plan import engine_plans
+from rules import names
+from settings.local_runtime import LocalRuntime
 from settings.paths import local_kubeconfig
 from settings.settings import Settings
+from smoke.client import chat_body
+from smoke.cluster import Cluster
 from smoke.doctor.diagnosis import Finding
+from smoke.engines import Engines
+from smoke.prompts import nonce, prefix
 from tests.real.conftest import ROOT, kubectl
 from tests.real.test_doctor_faults import apply, examine, in_namespace, pod
 
 NAMESPACE, NODE, API = "doctor-parts", "doctor-gone", "v1.doctor.moonstack.dev"
 READER = "doctor-reader"
+PROMPTS, WORDS = 20, 150
+"""Twice asked they are more tokens than the doctor lets pass without a hit, and more than the engine itself remembers."""
 SILENT = ("node-not-ready", f"node/{NODE}")
 
 
@@ -139,6 +154,58 @@ def as_reader(namespace: str, file: Path) -> Settings:
 def blind(settings: Settings) -> set[str]:
     """What the doctor says that it could not look at."""
     return {thing for id, thing in named(settings) if id == "not-readable"}
+
+
+@pytest.fixture(scope="module")
+def store(namespace: str) -> Settings:
+    """A store with one engine of the small model, which has lent it nothing and holds two prompts itself."""
+    config: Groups = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]
+    small_model(config)
+    config["moonstack:models"] = [config["moonstack:models"][-1] | {"connector": "mooncake-store"}]
+    config["moonstack:cluster"] |= {"namespace": namespace}
+    config["moonstack:kvStore"] |= {"storePods": {"replicas": 1, "segment": "64Mi"}}
+    settings = Settings.from_mapping({key.removeprefix("moonstack:"): group for key, group in config.items()})
+    runtime = LocalRuntime.load()
+    context = Context(
+        stack="dev", environment="dev", namespace=namespace, provider=cast(Any, None), images=runtime.images
+    )
+    args = KvStoreArgs.of(settings, "tcp")
+    (plan,) = engine_plans(settings, runtime.images, runtime, "dev")
+    lends, engine = kv_store.config_map(args, context), pd_serving.deployment(plan, context)
+    nothing = {"mode": "standalone-store", "global_segment_size": 0}
+    lends["data"]["mooncake.json"] = json.dumps(kv_store.engine_store_config(args, namespace) | nothing)
+    spec = engine["spec"]["template"]["spec"]
+    spec.pop("priorityClassName", None)  # the cluster's, and named for another namespace
+    spec["containers"][0]["args"] += ["--num-gpu-blocks-override", str(2 * 1024 // 32)]
+    made = (kv_store.service(args, context), kv_store.deployment(args, context), lends, engine)
+    apply([dict(one) for one in made], namespace)
+    until(lambda: ready(names.KV_MASTER) and ready(plan.name), 120)
+    return settings
+
+
+def ready(deployment: str) -> bool:
+    said = kubectl("get", "deployment", deployment, "-n", NAMESPACE, "-o", "jsonpath={.status.readyReplicas}")
+    return said == "1"
+
+
+def store_findings(settings: Settings) -> set[str]:
+    """What the doctor says of whether the store is used."""
+    return {id for id, _ in named(settings)} & {"store-engines-missing", "store-silent", "store-puts-fail"}
+
+
+def test_a_store_without_room_is_named_for_what_it_refuses_and_never_gives(store: Settings):
+    assert store_findings(store) == set()
+    counters = asyncio.run(ask_twice(store, [prefix(WORDS, nonce()) for _ in range(PROMPTS)]))
+    assert store_findings(store) == {"store-silent", "store-puts-fail"}, counters
+
+
+async def ask_twice(settings: Settings, prompts: list[str]) -> dict[str, float]:
+    """Each prompt again once the engine itself has forgotten it; the engine's counters afterwards."""
+    engines = Engines(await Cluster.connect(settings.cluster))
+    (one,) = await engines.of(MODEL)
+    for prompt in 2 * prompts:
+        await engines.chat(one, chat_body(MODEL, prompt, max_tokens=1))
+    return (await engines.counters([one]))[one.pod]
 
 
 def test_a_node_whose_kubelet_is_silent_is_named(namespace: str):
