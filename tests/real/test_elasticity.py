@@ -11,11 +11,22 @@ import httpx
 import pytest
 
 from bench.loop import routed
-from bench.simulated.elastic_stack import API_SERVICE, HPA_PATH, NAMESPACE, SERVE, WARM, Elastic, deployed, until
+from bench.simulated.elastic_stack import (
+    API_SERVICE,
+    HPA_PATH,
+    NAMESPACE,
+    SERVE,
+    WARM,
+    Elastic,
+    deployed,
+    settings,
+    until,
+)
 from local.cluster.control_plane import HPA_SYNC_SECONDS
 from rules.metrics import served
 from settings.paths import state_dir
 from tests.real.conftest import local
+from tests.real.test_doctor_faults import examine
 
 CAPACITY = {"app.kubernetes.io/name": "capacity-controller"}
 
@@ -75,6 +86,28 @@ def test_desired_replicas_follow_the_metric(elastic: Elastic):
     until(lambda: elastic.hpa["status"]["desiredReplicas"] >= 3, 20)
 
 
+def test_a_scaler_that_may_not_have_what_it_wants_is_named_by_the_doctor(elastic: Elastic):
+    assert "scaler-at-maximum" not in named()
+    allow(elastic, 3)
+    try:
+        for pod in elastic.engines(SERVE):
+            elastic.simulate(pod, waiting=25, running=12)
+        until(lambda: "scaler-at-maximum" in named(), 30, "the doctor names the scaler")
+    finally:
+        allow(elastic, 5)
+
+
+def allow(elastic: Elastic, most: int) -> None:
+    """Set how many engines the scaler may have."""
+    kind = {"content-type": "application/merge-patch+json"}
+    elastic.http.patch(HPA_PATH, json={"spec": {"maxReplicas": most}}, headers=kind).raise_for_status()
+
+
+def named() -> set[str]:
+    """What the doctor says of the stack."""
+    return {one.id for one in examine(settings())}
+
+
 def test_a_killed_leader_is_replaced_and_replicas_hold(elastic: Elastic):
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/capacity-controller"
     leader = elastic.get(lease)["spec"]["holderIdentity"]
@@ -119,6 +152,7 @@ def test_a_namespace_deleted_while_the_whole_adapter_is_gone_goes_once_it_is_bac
 
 def test_a_hanging_engine_and_a_lying_one_move_nothing(elastic: Elastic):
     hanging, lying = elastic.engines(SERVE)
+    assert "metric-not-served" not in named()
     before = elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]
     elastic.simulate(hanging, hang=1)
     elastic.simulate(lying, waiting=1e9, running=12)
@@ -126,6 +160,8 @@ def test_a_hanging_engine_and_a_lying_one_move_nothing(elastic: Elastic):
     time.sleep(2 * HPA_SYNC_SECONDS)
     assert (elastic.hpa["spec"]["minReplicas"], elastic.hpa["status"]["desiredReplicas"]) == before
     assert not routed(elastic)
+    elastic.simulate(hanging, hang=0, waiting=1e9, running=12)  # else the doctor would wait for its page
+    until(lambda: "metric-not-served" in named(), 20, "the doctor names the metric")
 
 
 def test_an_api_server_that_is_killed_and_comes_back_moves_nothing(elastic: Elastic):
