@@ -125,7 +125,7 @@ def _backend_tls(settings: Settings, context: Context) -> Manifest:
         "metadata": context.metadata(names.GATEWAY, _COMPONENT),
         "spec": {
             "targetRefs": [{"group": "", "kind": "Service", "name": names.GATEWAY, "sectionName": "http"}],
-            "validation": {"hostname": settings.gateway.tls.hosts[0], **trust},
+            "validation": {"hostname": settings.gateway.tls.server_name, **trust},
         },
     }
 

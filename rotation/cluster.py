@@ -92,7 +92,7 @@ class LiveCluster:
         return None if status == 200 else f"the channel answers {status} to the new key"
 
     def _ask(self, pod: Any, value: str) -> int | str:
-        host, tls = self._settings.gateway.tls.hosts[0], self._settings.gateway.tls.source != "none"
+        host, tls = self._settings.gateway.tls.server_name, self._settings.gateway.tls.source != "none"
         try:
             with pod.portforward(remote_port=self._settings.gateway.http_port, local_port="auto") as port:
                 with httpx.Client(verify=self._trust(), timeout=_TIMEOUT, trust_env=False) as client:

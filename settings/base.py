@@ -93,7 +93,7 @@ def _host(value: str) -> str:
         return str(ip_address(value))
     except ValueError:
         if len(value) <= 253 and _HOST.fullmatch(value):
-            return value
+            return value.lower()
     raise ValueError("is no host; give one name such as llm.example.com, or one address")
 
 
@@ -106,6 +106,6 @@ def _host_and_port(value: str) -> str:
 
 
 Host = Annotated[str, AfterValidator(_host), Field(json_schema_extra={"format": "host"})]
-"""A host's DNS name, with a leading `*.` where all below it are meant, or an IP address."""
+"""A host's DNS name, with a leading `*.` where all below it are meant, or an IP address; in lower case, as Kubernetes wants it."""
 HostPort = Annotated[str, AfterValidator(_host_and_port), Field(json_schema_extra={"format": "host:port"})]
 """A host and a port."""

@@ -21,7 +21,13 @@ class TlsSettings(Group):
     secret_name: ObjectName = "gateway-tls"
     """The Secret, for source secret."""
     hosts: tuple[Host, ...] = ("localhost",)
-    """Names and addresses of the certificate, for source localCa."""
+    """Names and addresses of the certificate: source localCa has it signed for them; routes and ingresses are for the names."""
+
+    @property
+    def server_name(self) -> str:
+        """One host that the certificate vouches for, for callers that reach the gateway by another name; never a wildcard."""
+        exact = (host for host in self.hosts if not host.startswith("*."))
+        return next(exact, None) or (self.hosts[0].replace("*", "gateway") if self.hosts else "localhost")
 
 
 class LoadBalancerSettings(Group):

@@ -84,4 +84,4 @@ def _by_loopback(settings: Settings, port: int) -> Address:
     tls = settings.gateway.tls
     if tls.source == "none":
         return Address(base_url=f"http://127.0.0.1:{port}")
-    return Address(base_url=f"https://127.0.0.1:{port}", server_name=tls.hosts[0])
+    return Address(base_url=f"https://127.0.0.1:{port}", server_name=tls.server_name)

@@ -55,6 +55,11 @@ class Api:
         path = path or _path(document)
         return self._send("PATCH", path, content=json.dumps(document), headers=headers, params=parameters).json()
 
+    def try_out(self, document: Object, path: str) -> dict[str, Any]:
+        """What a new object would become in the list at `path`; nothing is written, and a field that the server doesn't know is refused."""
+        parameters = {"dryRun": "All", "fieldValidation": "Strict"}
+        return self._send("POST", path, json=dict(document), params=parameters).json()
+
     def patch(self, path: str, document: Object) -> dict[str, Any]:
         """Merge patch of the object at a path."""
         headers = {"Content-Type": "application/merge-patch+json"}

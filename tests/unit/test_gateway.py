@@ -148,6 +148,21 @@ def test_a_gateway_api_route_goes_on_with_tls():
     assert policy["spec"]["validation"] == {"hostname": "llm.example", "wellKnownCACertificates": "System"}
 
 
+@pytest.mark.parametrize(
+    ("hosts", "name"),
+    [
+        (["llm.example", "b.example"], "llm.example"),
+        (["*.llm.example", "b.example"], "b.example"),
+        (["*.llm.example"], "gateway.llm.example"),
+    ],
+)
+def test_a_route_expects_one_exact_name_of_the_certificate(hosts: list[str], name: str):
+    settings = stack(gateway={"tls": {"source": "secret", "hosts": hosts}, "exposure": "gatewayApi"})
+    route, policy = exposure(settings, context())
+    assert route["spec"]["hostnames"] == hosts
+    assert policy["spec"]["validation"]["hostname"] == name
+
+
 def test_an_ingress_keeps_streams_unbuffered_and_speaks_tls_to_the_gateway():
     settings = stack(gateway={**TLS, "exposure": "ingress", "route": {"className": "edge"}})
     ingress = exposure(settings, context())[0]
@@ -162,6 +177,18 @@ def test_an_ingress_keeps_streams_unbuffered_and_speaks_tls_to_the_gateway():
         ({"exposure": "nodePort"}, "gateway.tls.source: 'none': exposure nodePort needs TLS"),
         ({"grpcPort": 9102}, "gateway.grpcPort: 9102: another listener"),
         ({**TLS, "exposure": "loadBalancer", "loadBalancer": {"kind": "cceElb"}}, "kind cceElb needs a load balancer"),
+        (
+            {"tls": {"hosts": ["llm.example", "10.0.0.1"]}, "exposure": "ingress"},
+            "gateway.tls.hosts[1]: '10.0.0.1': exposure ingress is for DNS names",
+        ),
+        (
+            {"tls": {"hosts": ["2001:db8::1"]}, "exposure": "gatewayApi"},
+            "gateway.tls.hosts[0]: '2001:db8::1': exposure gatewayApi is for DNS names",
+        ),
+        (
+            {"tls": {"hosts": [f"h{index}.example" for index in range(17)]}, "exposure": "gatewayApi"},
+            "gateway.tls.hosts: 17: an HTTPRoute has at most 16 host names",
+        ),
     ],
 )
 def test_a_gateway_that_would_be_unsafe_is_refused(gateway: dict[str, Any], words: str):

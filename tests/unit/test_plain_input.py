@@ -119,6 +119,12 @@ def test_names_and_addresses_are_hosts(host: str):
     assert Settings.from_mapping(values).gateway.tls.hosts == (host,)
 
 
+def test_a_host_is_in_lower_case_as_the_api_server_wants_it():
+    values = dev()
+    values["gateway"]["tls"]["hosts"] = ["LLM.Example.com"]
+    assert Settings.from_mapping(values).gateway.tls.hosts == ("llm.example.com",)
+
+
 @pytest.mark.parametrize("address", ["router", "router:", "router:http", "router:0", "router:70000", "a b:80", ":80"])
 def test_an_address_without_a_usable_port_is_refused(address: str):
     values = dev()

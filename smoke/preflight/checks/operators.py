@@ -86,10 +86,12 @@ def metrics_api_is_free(settings: Settings, inventory: Inventory) -> list[Findin
 def optional_parts_are_served(settings: Settings, inventory: Inventory) -> list[Finding]:
     """Kinds of other operators that some setting declares."""
     observed = settings.observability
+    by_route, gateway_api = settings.gateway.exposure == "gatewayApi", "gateway.networking.k8s.io/v1"
     wanted = (
         (any(pool.mode == "karpenter" for pool in settings.node_pools), "karpenter.sh/v1", "NodePool", "Karpenter"),
         (settings.autoscaling.engines.implementation == "keda", "keda.sh/v1alpha1", "ScaledObject", "KEDA"),
-        (settings.gateway.exposure == "gatewayApi", "gateway.networking.k8s.io/v1", "Gateway", "the Gateway API"),
+        (by_route, gateway_api, "HTTPRoute", "the Gateway API, 1.4 or newer"),
+        (by_route, gateway_api, "BackendTLSPolicy", "the Gateway API, 1.4 or newer"),
         (observed.pod_monitors, "monitoring.coreos.com/v1", "PodMonitor", "the Prometheus operator"),
         (observed.alerts, "monitoring.coreos.com/v1", "PrometheusRule", "the Prometheus operator"),
     )

@@ -238,3 +238,14 @@ def test_a_node_without_the_rdma_devices_that_its_pool_names_is_reported():
     values = settings().node_pools[1].model_copy(update={"rdma_resource": "rdma/shared"})
     configured = settings().model_copy(update={"node_pools": (settings().node_pools[0], values)})
     assert found(complete(), configured) == [("rdma", "node/gpu-0")]
+
+
+@pytest.mark.parametrize("missing", ["HTTPRoute", "BackendTLSPolicy"])
+def test_a_gateway_api_without_a_kind_that_the_route_needs_is_named(missing: str):
+    gateway = settings().gateway.model_copy(update={"exposure": "gatewayApi"})
+    by_route = settings().model_copy(update={"gateway": gateway})
+    served = {"Gateway", "HTTPRoute", "BackendTLSPolicy"}
+    group = "gateway.networking.k8s.io/v1"
+    older = replace(complete(), kinds={**complete().kinds, group: frozenset(served - {missing})})
+    assert found(older, by_route) == [("operator", missing)]
+    assert found(replace(older, kinds={**older.kinds, group: frozenset(served)}), by_route) == []
