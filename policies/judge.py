@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from policies.objects import Object
-from policies.rule import Facts, Finding, Rule, Violation, guarded
+from policies.rule import UNDECIDED, Facts, Finding, Rule, Violation, guarded
 
 
 def judge(rules: Iterable[Rule], objects: Sequence[Object], facts: Facts) -> list[Violation]:
@@ -35,6 +35,8 @@ def _findings(rule: Rule, objects: Sequence[Object], facts: Facts) -> Iterator[F
         yield from chain.from_iterable(guarded(each(one, facts), one) for one in objects)
     if whole is not None:
         yield from guarded(whole(objects, facts), Object({}, type="stack"))
+    if rule.reads_pods:
+        yield from (Finding(one, path, UNDECIDED, undecided=True) for one in objects for path in one.unknown_pods)
 
 
 def _weight(violation: Violation) -> tuple[int, int, str, str]:

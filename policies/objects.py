@@ -1,13 +1,12 @@
 """Kubernetes objects as the rules see them: plain mappings with a few names, whoever made them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
-from policies.unknown import is_unknown
-
-_CONTAINER_FIELDS: Final = {"image", "command", "args", "resources"}
+from policies.templates import PODLESS, PodTemplate, part, templates, unknown_places
+from policies.unknown import is_unknown, text
 
 
 @dataclass(frozen=True)
@@ -39,80 +38,57 @@ class Object:
 
     @property
     def name(self) -> str:
-        """metadata.name, else the last part of the URN."""
-        return _text(self.metadata.get("name")) or self.urn.rpartition("::")[2]
+        """metadata.name, else the last part of the URN. Raises Undecided for an unknown one."""
+        return self._named("name") or self.urn.rpartition("::")[2]
 
     @property
     def namespace(self) -> str:
-        """metadata.namespace, empty for cluster-scoped objects."""
-        return _text(self.metadata.get("namespace"))
+        """metadata.namespace, empty for cluster-scoped objects. Raises Undecided for an unknown one."""
+        return self._named("namespace")
+
+    @property
+    def space(self) -> str | None:
+        """The namespace, or None for one that is unknown."""
+        return None if is_unknown(self.metadata) or is_unknown(self.metadata.get("namespace")) else self.namespace
 
     @property
     def ref(self) -> str:
-        """How messages call it: Kind namespace/name."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        """How messages call it: Kind namespace/name, as far as they are known."""
+        known: Mapping[str, Any] = {} if is_unknown(self.metadata) else self.metadata
+        name = _text(known.get("name")) or self.urn.rpartition("::")[2]
+        namespace = _text(known.get("namespace"))
+        return f"{self.kind} {namespace}/{name}" if namespace else f"{self.kind} {name}"
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """metadata, or nothing."""
-        return _mapping(self.body.get("metadata"))
+        """metadata, or nothing; this and its parts are unknown where they are so."""
+        found: Any = self.body.get("metadata")
+        return found if is_unknown(found) or isinstance(found, Mapping) else {}
 
     @property
     def labels(self) -> Mapping[str, Any]:
         """metadata.labels, or nothing."""
-        return _mapping(self.metadata.get("labels"))
+        return part(self.metadata, "labels")
 
     @property
     def annotations(self) -> Mapping[str, Any]:
         """metadata.annotations, or nothing."""
-        return _mapping(self.metadata.get("annotations"))
+        return part(self.metadata, "annotations")
 
     @cached_property
-    def pods(self) -> tuple["PodTemplate", ...]:
+    def pods(self) -> tuple[PodTemplate, ...]:
         """Every pod template in it, also those inside custom resources such as ModelServing."""
-        return tuple(_pods(self.body, "", {}))
+        return tuple(templates(self.body))
 
+    @cached_property
+    def unknown_pods(self) -> tuple[str, ...]:
+        """Paths where a pod or a part of one is unknown until `up`."""
+        kubernetes = bool(self.api_version) or self.type.startswith("kubernetes:")
+        return tuple(unknown_places(self.body)) if kubernetes and self.kind not in PODLESS else ()
 
-@dataclass(frozen=True)
-class PodTemplate:
-    """A pod spec and the labels of its pods; `path` leads to the spec."""
-
-    path: str
-    spec: Mapping[str, Any]
-    labels: Mapping[str, Any]
-    annotations: Mapping[str, Any]
-
-    def containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Path and body of each container, init containers first and those of a debugging session last."""
-        for kind in ("initContainers", "containers", "ephemeralContainers"):
-            for index, container in enumerate(self.spec.get(kind) or ()):
-                yield f"{self.path}.{kind}[{index}]", container
-
-
-def _pods(value: Any, path: str, metadata: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    if isinstance(value, Mapping):
-        if _is_pod_spec(value):
-            yield PodTemplate(path, value, _mapping(metadata.get("labels")), _mapping(metadata.get("annotations")))
-            return
-        own = _mapping(value.get("metadata")) if not is_unknown(value.get("metadata")) else {}
-        for key, item in value.items():
-            if key != "status":
-                yield from _pods(item, f"{path}.{key}" if path else str(key), own)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for index, item in enumerate(value):
-            yield from _pods(item, f"{path}[{index}]", {})
-
-
-def _is_pod_spec(value: Mapping[str, Any]) -> bool:
-    containers = value.get("containers")
-    if not isinstance(containers, Sequence) or isinstance(containers, str) or not containers:
-        return False
-    first = containers[0]
-    return isinstance(first, Mapping) and "name" in first and bool(_CONTAINER_FIELDS & set(first))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    def _named(self, field: str) -> str:
+        found = self.metadata.get(field)
+        return text(found) if is_unknown(found) else _text(found)
 
 
 def _text(value: Any) -> str:

@@ -57,6 +57,8 @@ class Rule:
     description: str
     each: ObjectCheck | None = None
     all: StackCheck | None = None
+    reads_pods: bool = False
+    """Judges pods: where a preview doesn't know one, or a container of it, the rule says so."""
     relaxed_in_dev: bool = False
     """Advisory in dev, where it would hinder development; mandatory elsewhere."""
 
@@ -72,8 +74,8 @@ def guarded(findings: Iterable[Finding], about: Object) -> Iterator[Finding]:
     """
     try:
         yield from findings
-    except Undecided:
-        yield Finding(about, "", UNDECIDED, undecided=True)
+    except Undecided as unknown:
+        yield Finding(about, unknown.path, UNDECIDED, undecided=True)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         yield Finding(about, "", f"{MISSHAPEN} ({type(error).__name__})")
 

@@ -13,15 +13,23 @@ from settings.boundary import network_policies
 def policies_are_there(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """Each namespace with pods denies what isn't allowed: one policy selects all pods, for both directions."""
     policies = [one for one in objects if one.kind == "NetworkPolicy"]
-    closed = {one.namespace for one in policies if _closes_all(one)}
-    unclear = {one.namespace for one in policies if _is_unclear(one)}
-    for namespace in sorted({one.namespace for one in objects if one.pods} - closed):
-        first = next(one for one in objects if one.pods and one.namespace == namespace)
-        if namespace in unclear:
-            yield Finding(first, "metadata.namespace", UNDECIDED, undecided=True)
+    closed = {one.space for one in policies if _closes_all(one)} - {None}
+    unclear = {one.space for one in policies if _is_unclear(one) or one.space is None}
+    first: dict[str | None, Object] = {}
+    for one in objects:
+        if one.pods:
+            first.setdefault(one.space, one)
+    for one in objects:
+        if one.unknown_pods and one.space not in {*first, *closed}:
+            yield Finding(one, one.unknown_pods[0], UNDECIDED, undecided=True)
+    for namespace, one in sorted(first.items(), key=lambda item: item[0] or ""):
+        if namespace in closed:
+            continue
+        if namespace is None or {namespace, None} & unclear:
+            yield Finding(one, "metadata.namespace", UNDECIDED, undecided=True)
             continue
         yield Finding(
-            first, "metadata.namespace", f"namespace {namespace} has no NetworkPolicy {DEFAULT_DENY} for all pods"
+            one, "metadata.namespace", f"namespace {namespace} has no NetworkPolicy {DEFAULT_DENY} for all pods"
         )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from policies.objects import Object, PodTemplate
+from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
+from policies.templates import PodTemplate
 from policies.unknown import is_unknown, text
 from rules import labels
 from rules.chips import CHIPS
@@ -108,6 +109,7 @@ RULES: Final = (
         severity="high",
         description="Requests and limits of chips are equal.",
         each=requests_equal_limits,
+        reads_pods=True,
     ),
     Rule(
         id="chips-startup-probe",
@@ -115,6 +117,7 @@ RULES: Final = (
         severity="high",
         description="Every container with chips has a startup probe.",
         each=startup_probe,
+        reads_pods=True,
     ),
     Rule(
         id="chips-on-a-pool",
@@ -123,5 +126,6 @@ RULES: Final = (
         description="A pod with chips selects a declared pool and its architecture, tolerates its taints, asks for its resource "
         "and fits a node of it.",
         each=placed_on_a_pool,
+        reads_pods=True,
     ),
 )

@@ -96,6 +96,7 @@ RULES: Final = (
         severity="medium",
         description="Timeouts and retries of the gateway's routes are bounded.",
         each=bounded,
+        reads_pods=True,
     ),
     Rule(
         id="external-key-outside",
@@ -103,5 +104,6 @@ RULES: Final = (
         severity="critical",
         description="The external channel's key is added on the channel's own listener alone.",
         each=external_key_outside_only,
+        reads_pods=True,
     ),
 )

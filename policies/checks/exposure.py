@@ -76,6 +76,7 @@ RULES: Final = (
         severity="critical",
         description="Nothing but the gateway is reachable from outside: not engines, routers or the store.",
         each=only_the_gateway,
+        reads_pods=True,
     ),
     Rule(
         id="exposed-with-tls",

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from policies.checks.secret_readers import declares_secret, secret_name, secrets_of
 from policies.objects import Object
-from policies.rule import Facts, Finding, Rule, guarded
-from policies.unknown import text
+from policies.rule import UNDECIDED, Facts, Finding, Rule, guarded
+from policies.unknown import known, text
 from rules import labels
 
 APP: Final = "app.kubernetes.io/name"
@@ -18,7 +18,8 @@ Holder = tuple[str, str]
 
 def only_the_consumer_mounts(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """A Secret that names its consumer is mounted or referred to by pods of that name alone."""
-    consumers = _consumers(objects)
+    consumers: dict[tuple[str, str], str] = {}
+    yield from _collect(objects, consumers)
     for one in objects:
         yield from guarded(_foreign_uses(one, consumers), one)
 
@@ -28,7 +29,8 @@ def only_the_consumer_may_read(objects: Sequence[Object], facts: Facts) -> Itera
 
     Who may enter a pod, or take an account's token, reads whatever they read: nobody of ours needs it.
     """
-    consumers = _consumers(objects)
+    consumers: dict[tuple[str, str], str] = {}
+    yield from _collect(objects, consumers)
     holders: dict[tuple[str, str, str], list[Holder]] = {}
     for one in objects:
         if one.kind in ("RoleBinding", "ClusterRoleBinding"):
@@ -44,7 +46,7 @@ def no_default_token(one: Object, facts: Facts) -> Iterator[Finding]:
         account = text(pod.spec.get("serviceAccountName")) or "default"
         if account != "default":
             continue
-        if pod.spec.get("automountServiceAccountToken") is not False:
+        if known(pod.spec.get("automountServiceAccountToken")) is not False:
             place = f"{pod.path}.automountServiceAccountToken"
             yield Finding(one, place, "set it to false, or name a service account of its own")
         volumes: Sequence[Mapping[str, Any]] = pod.spec.get("volumes") or ()
@@ -54,17 +56,26 @@ def no_default_token(one: Object, facts: Facts) -> Iterator[Finding]:
                 yield Finding(one, f"{pod.path}.volumes[{index}]", "projects the default account's token; name its own")
 
 
-def _consumers(objects: Sequence[Object]) -> dict[tuple[str, str], str]:
-    declared = [one for one in objects if declares_secret(one) and labels.CONSUMER in one.labels]
-    return {(one.namespace, secret_name(one)): text(one.labels[labels.CONSUMER]) for one in declared}
+def _collect(objects: Sequence[Object], consumers: dict[tuple[str, str], str]) -> Iterator[Finding]:
+    for one in objects:
+        if declares_secret(one):
+            yield from guarded(_consumer(one, consumers), one)
+
+
+def _consumer(one: Object, consumers: dict[tuple[str, str], str]) -> Iterator[Finding]:
+    if labels.CONSUMER in one.labels:
+        consumers[one.namespace, secret_name(one)] = text(one.labels[labels.CONSUMER])
+    yield from ()
 
 
 def _foreign_uses(one: Object, consumers: Mapping[tuple[str, str], str]) -> Iterator[Finding]:
     for pod in one.pods:
-        app = text(pod.labels.get(APP))
         for path, secret in secrets_of(pod):
+            if not secret:
+                yield Finding(one, path, UNDECIDED, undecided=True)
+                continue
             consumer = consumers.get((one.namespace, secret))
-            if consumer is not None and app != consumer:
+            if consumer is not None and (app := text(pod.labels.get(APP))) != consumer:
                 yield Finding(one, path, f"Secret {secret} is for {consumer} alone; remove it from {app or 'this pod'}")
 
 
@@ -113,6 +124,7 @@ RULES: Final = (
         severity="critical",
         description="A Secret is mounted by its declared consumer alone.",
         all=only_the_consumer_mounts,
+        reads_pods=True,
     ),
     Rule(
         id="secret-rights",
@@ -127,5 +139,6 @@ RULES: Final = (
         severity="medium",
         description="No pod mounts the token of the default service account.",
         each=no_default_token,
+        reads_pods=True,
     ),
 )

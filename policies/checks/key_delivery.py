@@ -63,6 +63,7 @@ RULES: Final = (
         severity="critical",
         description="An environment variable named like a key takes its value from a Secret (secretKeyRef).",
         each=by_reference,
+        reads_pods=True,
     ),
     Rule(
         id="secret-as-directory",
@@ -70,5 +71,6 @@ RULES: Final = (
         severity="high",
         description="Secrets are mounted as whole directories, without subPath.",
         each=whole_directories,
+        reads_pods=True,
     ),
 )

@@ -1,6 +1,6 @@
 """A key's Secret says what it is for, for whom, where, and until when."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
@@ -34,7 +34,7 @@ def says_what_it_is(one: Object, facts: Facts) -> Iterator[Finding]:
 
 def expires_in_time(one: Object, facts: Facts) -> Iterator[Finding]:
     """A key that ends within 14 days is announced; one that has ended is refused."""
-    if labels.EXPIRES not in one.annotations or not declares_secret(one):
+    if not declares_secret(one) or labels.EXPIRES not in one.annotations:
         return
     path, key_id = f'metadata.annotations["{labels.EXPIRES}"]', text(one.labels.get(labels.KEY_ID)) or one.name
     try:
@@ -51,19 +51,31 @@ def expires_in_time(one: Object, facts: Facts) -> Iterator[Finding]:
 
 def environments_agree(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """The environment of Secret, namespace and stack is one (A7)."""
-    namespaces = {one.name: one for one in objects if one.kind == "Namespace" and labels.ENVIRONMENT in one.labels}
+    namespaces: dict[str, Object] = {}
     for one in objects:
-        if (one.kind == "Namespace" or declares_secret(one)) and labels.ENVIRONMENT in one.labels:
-            yield from guarded(_disagreement(one, namespaces.get(one.namespace), facts), one)
+        if one.kind == "Namespace":
+            yield from guarded(_namespace(one, namespaces), one)
+    for one in objects:
+        if one.kind == "Namespace" or declares_secret(one):
+            yield from guarded(_disagreement(one, namespaces, facts), one)
 
 
-def _disagreement(one: Object, namespace: Object | None, facts: Facts) -> Iterator[Finding]:
+def _namespace(one: Object, namespaces: dict[str, Object]) -> Iterator[Finding]:
+    if labels.ENVIRONMENT in one.labels:
+        namespaces[one.name] = one
+    yield from ()
+
+
+def _disagreement(one: Object, namespaces: Mapping[str, Object], facts: Facts) -> Iterator[Finding]:
+    if labels.ENVIRONMENT not in one.labels:
+        return
     own = text(one.labels[labels.ENVIRONMENT])
     path = f'metadata.labels["{labels.ENVIRONMENT}"]'
     if facts.settings is not None and own != facts.environment:
         yield Finding(
             one, path, f"is {own} in a stack of environment {facts.environment}; use a key of {facts.environment}"
         )
+    namespace = namespaces.get(one.namespace)
     if namespace is not None and (theirs := text(namespace.labels[labels.ENVIRONMENT])) != own:
         yield Finding(one, path, f"is {own} in namespace {namespace.name} of environment {theirs}")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
-from policies.unknown import is_unknown, text
+from policies.unknown import is_unknown, known, text
 from rules.chips import CHIPS
 
 ALLOWED_CAPABILITIES: Final = frozenset(
@@ -27,9 +27,9 @@ def restricted(one: Object, facts: Facts) -> Iterator[Finding]:
             own = container.get("securityContext") or {}
             if own.get("privileged"):
                 yield Finding(one, f"{path}.securityContext.privileged", "gives the whole node away; remove it")
-            if own.get("allowPrivilegeEscalation") is not False:
+            if known(own.get("allowPrivilegeEscalation")) is not False:
                 yield Finding(one, f"{path}.securityContext.allowPrivilegeEscalation", "must be false")
-            if own.get("runAsNonRoot", of_pod.get("runAsNonRoot")) is not True:
+            if known(own.get("runAsNonRoot", of_pod.get("runAsNonRoot"))) is not True:
                 yield Finding(one, f"{path}.securityContext.runAsNonRoot", "must be true, here or for the pod")
             capabilities = own.get("capabilities") or {}
             if "ALL" not in (capabilities.get("drop") or ()):
@@ -61,6 +61,7 @@ RULES: Final = (
         severity="high",
         description="Pods run without root, privilege, host namespaces and capabilities beyond a chip's need.",
         each=restricted,
+        reads_pods=True,
     ),
     Rule(
         id="pinned-images",
@@ -68,5 +69,6 @@ RULES: Final = (
         severity="medium",
         description="Images are pinned: by tag, in prod by digest.",
         each=pinned,
+        reads_pods=True,
     ),
 )

@@ -1,11 +1,11 @@
 """Whoever owns a workload's replicas is the only one who writes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule, guarded
-from policies.unknown import is_unknown, text
+from policies.unknown import text
 
 SCALERS: Final = ("HorizontalPodAutoscaler", "ScaledObject")
 WORKLOADS: Final = ("Deployment", "StatefulSet", "ModelServing")
@@ -16,13 +16,10 @@ def no_replicas_where_scaled(objects: Sequence[Object], facts: Facts) -> Iterato
     scaled: dict[tuple[str, str, str], str] = {}
     for scaler in objects:
         yield from guarded(_collect(scaler, scaled), scaler)
+    kinds = {kind for _, kind, _ in scaled}
     for one in objects:
-        owner = scaled.get((one.namespace, one.kind, one.name))
-        spec = one.body.get("spec")
-        if owner and not is_unknown(spec) and "replicas" in (spec or {}) and "spec.replicas" not in one.ignored:
-            yield Finding(
-                one, "spec.replicas", f"is owned by {owner}; leave replicas out, or scale by hand and drop the scaler"
-            )
+        if one.kind in kinds:
+            yield from guarded(_owned(one, scaled), one)
 
 
 def one_scaler_a_target(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
@@ -45,6 +42,14 @@ def _collect(scaler: Object, scaled: dict[tuple[str, str, str], str]) -> Iterato
     if (found := target(scaler)) is not None:
         scaled[found] = scaler.ref
     yield from ()
+
+
+def _owned(one: Object, scaled: Mapping[tuple[str, str, str], str]) -> Iterator[Finding]:
+    owner = scaled.get((one.namespace, one.kind, one.name))
+    if owner and "replicas" in (one.body.get("spec") or {}) and "spec.replicas" not in one.ignored:
+        yield Finding(
+            one, "spec.replicas", f"is owned by {owner}; leave replicas out, or scale by hand and drop the scaler"
+        )
 
 
 def _second(scaler: Object, seen: dict[tuple[str, str, str], Object]) -> Iterator[Finding]:

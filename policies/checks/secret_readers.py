@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from policies.objects import Object, PodTemplate
+from policies.objects import Object
+from policies.templates import PodTemplate
 from policies.unknown import is_unknown, text
 
 _MAKERS: Final = ("ExternalSecret", "SealedSecret")
 _REFERENCES: Final = frozenset({"secretRef", "nodePublishSecretRef", "secretName"})
 """How volumes beside `secret` name one: csi, cephfs, rbd, iscsi, flexVolume, scaleIO, storageos, azureFile."""
+_HOLDERS: Final = _REFERENCES | {"secret", "projected", "sources", "csi"}
+"""Fields of a volume whose value names Secrets, if it is known."""
 
 
 def declares_secret(one: Object) -> bool:
@@ -17,14 +20,14 @@ def declares_secret(one: Object) -> bool:
 
 
 def secret_name(one: Object) -> str:
-    """The name of the Secret that such an object is or becomes."""
+    """The name of the Secret that such an object is or becomes. Raises Undecided for an unknown one."""
     spec = one.body.get("spec") if one.kind == "ExternalSecret" else None
-    target = spec.get("target") if isinstance(spec, Mapping) else None
-    return (text(target.get("name")) if isinstance(target, Mapping) else "") or one.name
+    target = (spec or {}).get("target") or {}
+    return text(target.get("name")) or one.name
 
 
 def secret_volumes(pod: PodTemplate) -> dict[str, tuple[str, ...]]:
-    """Volume name → names of the Secrets it brings, also through a projected volume or a driver's."""
+    """Volume name → names of the Secrets it brings, also through a projected volume or a driver's; an unknown one is empty."""
     found: dict[str, tuple[str, ...]] = {}
     for volume in pod.spec.get("volumes") or ():
         if secrets := tuple(_named(volume)):
@@ -33,7 +36,7 @@ def secret_volumes(pod: PodTemplate) -> dict[str, tuple[str, ...]]:
 
 
 def secrets_of(pod: PodTemplate) -> Iterator[tuple[str, str]]:
-    """Path and name of every Secret that a pod gets, by volume, env or envFrom."""
+    """Path and name of every Secret that a pod gets, by volume, env or envFrom; the name of one that is unknown is empty."""
     for volume, secrets in secret_volumes(pod).items():
         yield from ((f"{pod.path}.volumes[{volume}]", secret) for secret in secrets)
     for path, container in pod.containers():
@@ -47,12 +50,15 @@ def secrets_of(pod: PodTemplate) -> Iterator[tuple[str, str]]:
 
 def _named(value: Any, kind: str = "") -> Iterator[str]:
     """Names of Secrets below a volume; an unknown one is empty."""
-    if isinstance(value, Mapping):
+    if is_unknown(value):
+        if kind in ("", *_HOLDERS):
+            yield ""
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             if key in _REFERENCES or (kind == "secret" and key == "name"):
                 name = item.get("name") if isinstance(item, Mapping) else item
                 yield "" if is_unknown(name) or name is None else str(name)
-            elif not is_unknown(item):
+            else:
                 yield from _named(item, str(key))
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:

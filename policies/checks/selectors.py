@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from policies.checks.replicas import WORKLOADS, target
 from policies.objects import Object
-from policies.rule import Facts, Finding, Rule, guarded
-from policies.unknown import text
+from policies.rule import UNDECIDED, Facts, Finding, Rule, guarded
+from policies.unknown import Undecided, text
 from rules import kthena
 
 _OWNERS: Final = ("Deployment", "StatefulSet", "DaemonSet")
@@ -14,21 +14,28 @@ _OWNERS: Final = ("Deployment", "StatefulSet", "DaemonSet")
 
 def selectors_find_pods(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """Every Service, budget and workload selector matches pods of this stack; each scaler's target is declared."""
-    pods = [(one.namespace, dict(pod.labels)) for one in objects for pod in one.pods]
+    pods: list[tuple[str, Mapping[str, Any]]] = []
+    hidden: list[Object] = []
     for one in objects:
-        yield from guarded(_finds(one, pods), one)
-        yield from guarded(_has_target(one, objects), one)
+        try:
+            pods += [(one.namespace, _known(pod.labels)) for pod in one.pods]
+        except Undecided:
+            hidden.append(one)
+    hidden += [one for one in objects if one.unknown_pods]
+    named = _Named(objects)
+    for one in objects:
+        yield from guarded(_finds(one, pods, hidden), one)
+        yield from guarded(_has_target(one, named), one)
 
 
 def kthena_names_exist(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
     """A ModelServer selects a declared ModelServing and its roles; a ModelRoute names declared ModelServers."""
-    servings = {one.name: one for one in objects if one.kind == "ModelServing"}
-    servers = {one.name for one in objects if one.kind == "ModelServer"}
+    named = _Named(objects)
     for one in objects:
         if one.kind == "ModelServer":
-            yield from guarded(_server(one, servings), one)
+            yield from guarded(_server(one, named), one)
         elif one.kind == "ModelRoute":
-            yield from guarded(_route(one, servers), one)
+            yield from guarded(_route(one, named), one)
 
 
 def selectors_are_disjoint(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:
@@ -41,10 +48,40 @@ def selectors_are_disjoint(objects: Sequence[Object], facts: Facts) -> Iterator[
         yield from guarded(_overlaps(one, labelled), one)
 
 
-def _finds(one: Object, pods: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Finding]:
+class _Named:
+    """Objects by namespace, kind and name; one whose name a preview doesn't know may be any of its kind."""
+
+    def __init__(self, objects: Sequence[Object]) -> None:
+        self._found: dict[tuple[str, str, str], Object] = {}
+        self._unnamed: set[str] = set()
+        for one in objects:
+            try:
+                self._found.setdefault((one.namespace, one.kind, one.name), one)
+            except Undecided:
+                self._unnamed.add(one.kind)
+
+    def get(self, namespace: str, kind: str, name: str, path: str) -> Object | None:
+        """The object that `path` refers to. Raises Undecided for one that is not found and may be there."""
+        found = self._found.get((namespace, kind, name))
+        if found is None and kind in self._unnamed:
+            raise Undecided(path)
+        return found
+
+
+def _finds(
+    one: Object, pods: Sequence[tuple[str, Mapping[str, Any]]], hidden: Sequence[Object]
+) -> Iterator[Finding]:
     path, selector = _selector(one)
     if selector and not any(one.namespace == space and _matches(selector, labels) for space, labels in pods):
-        yield Finding(one, path, "matches no pod of this stack; correct the labels")
+        if any(other.space in (None, one.namespace) for other in hidden):
+            yield Finding(one, path, UNDECIDED, undecided=True)
+        else:
+            yield Finding(one, path, "matches no pod of this stack; correct the labels")
+
+
+def _known(labels: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Labels, all of them known. Raises Undecided."""
+    return {key: text(value) for key, value in labels.items()}
 
 
 def _selector(one: Object) -> tuple[str, Mapping[str, Any]]:
@@ -56,19 +93,21 @@ def _selector(one: Object) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def _has_target(one: Object, objects: Sequence[Object]) -> Iterator[Finding]:
+def _has_target(one: Object, named: _Named) -> Iterator[Finding]:
     found = target(one)
-    if found and found[1] in WORKLOADS and found not in {(o.namespace, o.kind, o.name) for o in objects}:
+    if found and found[1] in WORKLOADS and named.get(*found, "spec.scaleTargetRef") is None:
         yield Finding(one, "spec.scaleTargetRef", f"{found[1]} {found[2]} is not declared")
 
 
-def _server(one: Object, servings: Mapping[str, Object]) -> Iterator[Finding]:
+def _server(one: Object, named: _Named) -> Iterator[Finding]:
     selector = one.body["spec"]["workloadSelector"]
     name = text((selector.get("matchLabels") or {}).get(kthena.SERVING_LABEL))
-    if name and name not in servings:
-        yield Finding(one, "spec.workloadSelector.matchLabels", f"selects ModelServing {name}, which is not declared")
+    path = "spec.workloadSelector.matchLabels"
+    serving = named.get(one.namespace, "ModelServing", name, path) if name else None
+    if name and serving is None:
+        yield Finding(one, path, f"selects ModelServing {name}, which is not declared")
         return
-    roles = {text(role["name"]) for role in servings[name].body["spec"]["template"]["roles"]} if name else set()
+    roles = {text(role["name"]) for role in serving.body["spec"]["template"]["roles"]} if serving else set()
     for side in ("prefillLabels", "decodeLabels"):
         role = text(((selector.get("pdGroup") or {}).get(side) or {}).get(kthena.ROLE_LABEL))
         if role and roles and role not in roles:
@@ -76,11 +115,11 @@ def _server(one: Object, servings: Mapping[str, Object]) -> Iterator[Finding]:
             yield Finding(one, path, f"selects role {role}; ModelServing {name} has {', '.join(sorted(roles))}")
 
 
-def _route(one: Object, servers: set[str]) -> Iterator[Finding]:
+def _route(one: Object, named: _Named) -> Iterator[Finding]:
     for index, rule in enumerate(one.body["spec"].get("rules") or ()):
         for position, model in enumerate(rule.get("targetModels") or ()):
-            if (name := text(model.get("modelServerName"))) not in servers:
-                path = f"spec.rules[{index}].targetModels[{position}].modelServerName"
+            path = f"spec.rules[{index}].targetModels[{position}].modelServerName"
+            if named.get(one.namespace, "ModelServer", name := text(model.get("modelServerName")), path) is None:
                 yield Finding(one, path, f"ModelServer {name} is not declared")
 
 
@@ -126,5 +165,6 @@ RULES: Final = (
         severity="high",
         description="No workload's selector matches the pods of another.",
         all=selectors_are_disjoint,
+        reads_pods=True,
     ),
 )

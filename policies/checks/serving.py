@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from policies.checks.chips import RESOURCES
-from policies.objects import Object, PodTemplate
+from policies.objects import Object
 from policies.rule import Facts, Finding, Rule, guarded
+from policies.templates import PodTemplate
 from policies.unknown import text
 from rules import labels, names
 from settings.models import ModelSettings
@@ -109,6 +110,7 @@ RULES: Final = (
         severity="high",
         description="terminationGracePeriodSeconds exceeds preStop and the longest request.",
         each=grace_covers_the_drain,
+        reads_pods=True,
     ),
     Rule(
         id="kv-identity",
@@ -116,6 +118,7 @@ RULES: Final = (
         severity="critical",
         description="Engines that share a KV cache have one identity, all others another.",
         all=sharers_have_one_identity,
+        reads_pods=True,
     ),
     Rule(
         id="rollout-fits",
@@ -123,6 +126,7 @@ RULES: Final = (
         severity="medium",
         description="A rollout that surges finds free chips in its pool.",
         all=rollout_fits,
+        reads_pods=True,
         relaxed_in_dev=True,
     ),
 )

@@ -21,7 +21,7 @@ from pulumi_policy.proxy import UnknownValueError
 from policies.judge import violations
 from policies.objects import Object
 from policies.rule import CONCERNS, Concern, Enforcement, Facts, Rule, Violation
-from policies.unknown import UNKNOWN
+from policies.unknown import Unknown
 from settings.errors import SettingsError
 from settings.settings import NAMESPACE, Settings
 
@@ -95,20 +95,20 @@ def _object(resource: Any) -> Object:
     )
 
 
-def plain(value: Any) -> Any:
-    """The SDK's proxies as plain dicts and lists, with `UNKNOWN` where reading raises; the engine sends 8000 as 8000.0."""
+def plain(value: Any, path: str = "") -> Any:
+    """The SDK's proxies as plain dicts and lists, with an `Unknown` where reading raises; the engine sends 8000 as 8000.0."""
     if isinstance(value, Mapping):
-        return {key: _read(value, key) for key in value}
+        return {key: _read(value, key, f"{path}.{key}" if path else str(key)) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_read(value, index) for index in range(len(value))]
+        return [_read(value, index, f"{path}[{index}]") for index in range(len(value))]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _read(container: Any, key: Any) -> Any:
+def _read(container: Any, key: Any, path: str) -> Any:
     try:
-        return plain(container[key])
+        return plain(container[key], path)
     except UnknownValueError:
-        return UNKNOWN
+        return Unknown(path)
 
 
 def stack_facts() -> Facts:
