@@ -79,3 +79,9 @@ def test_unknown_metadata_hides_no_object():
     )
     assert one.ref == "Deployment app"
     assert one.space is None
+
+
+def test_a_pod_whose_containers_are_unknown_is_judged_by_the_rest():
+    body = deployment()
+    body["spec"]["template"]["spec"] |= {"containers": UNKNOWN, "automountServiceAccountToken": True}
+    assert [pod.path for pod in Object(body).pods] == ["spec.template.spec"]
