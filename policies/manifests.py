@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from policies.comments import comments
 from policies.objects import Object
 from policies.state import is_state, state_objects
 
@@ -37,7 +38,11 @@ def load(path: Path) -> list[Object]:
 
 
 def _file(file: Path, source: str) -> Iterator[Object]:
-    for document in _documents(file):
+    text = _text(file)
+    if file.suffix != ".json":
+        for line, comment in comments(text):
+            yield Object({"comment": comment}, type="document", source=f"{source} line {line} rest")
+    for document in _documents(file, text):
         if is_state(document):
             yield from _of_state(file, document, source)
         else:
@@ -59,11 +64,17 @@ def _of_state(file: Path, document: Mapping[str, Any], source: str) -> list[Obje
         ) from None
 
 
-def _documents(file: Path) -> Iterator[Mapping[str, Any]]:
+def _text(file: Path) -> str:
     try:
-        text = file.read_text()
+        return file.read_text()
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{file}: cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+def _documents(file: Path, text: str) -> Iterator[Mapping[str, Any]]:
+    try:
         documents = [json.loads(text)] if file.suffix == ".json" else _yaml(text)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise ManifestError(f"{file}: cannot be read: {reason[:200]}") from None
     yield from _mappings(documents)

@@ -12,8 +12,26 @@ _HOLDERS: Final = frozenset({"spec", "roles", *_LISTS})
 """Fields that lead to pods, beside those that are called a template."""
 PODLESS: Final = frozenset(
     {
-        *("Namespace", "Node", "NodePatch", "ConfigMap", "Secret", "Service", "ServiceAccount", "Endpoints", "EndpointSlice"),
-        *("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "PriorityClass", "RuntimeClass", "Lease", "Event"),
+        *(
+            "Namespace",
+            "Node",
+            "NodePatch",
+            "ConfigMap",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+            "Endpoints",
+            "EndpointSlice",
+        ),
+        *(
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "StorageClass",
+            "PriorityClass",
+            "RuntimeClass",
+            "Lease",
+            "Event",
+        ),
         *("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy", "PodDisruptionBudget"),
         *("HorizontalPodAutoscaler", "ScaledObject", "AutoscalingPolicy", "AutoscalingPolicyBinding", "APIService"),
         *("CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NodePool"),

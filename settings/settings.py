@@ -24,7 +24,7 @@ from settings.models import ModelSettings
 from settings.network import NetworkSettings
 from settings.node_pools import NodePoolSettings
 from settings.observability import ObservabilitySettings
-from settings.secret_values import KEY_VALUE_PREFIX, broken_values, clear_values, strange_values
+from settings.secret_values import KEY_VALUE_PREFIX, broken_values, clear_values, clear_values_in_engine, strange_values
 from settings.smoke import SmokeSettings
 from settings.stack_file import (
     NAMESPACE,
@@ -75,8 +75,9 @@ class Settings(Group):
     def load(cls, config: Any) -> Self:
         """The settings from a `pulumi.Config`, the only reader of it. Raises SettingsError with every problem at once."""
         prefix, configured = f"{config.name}:", _configured_keys()
-        if strangers := misspelt_keys(sorted(configured), _group_names(cls)):
-            raise SettingsError(strangers, "the stack configuration")
+        wrong = [*misspelt_keys(sorted(configured), _group_names(cls)), *clear_values_in_engine(sorted(configured))]
+        if wrong:
+            raise SettingsError(wrong, "the stack configuration")
         keys = [key.removeprefix(prefix) for key in configured if key.startswith(prefix)]
         values = {key: _decoded(config.get(key)) for key in keys if not key.startswith(KEY_VALUE_PREFIX)}
         settings = cls.from_mapping(values, source="the stack configuration")

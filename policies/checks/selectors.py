@@ -68,9 +68,7 @@ class _Named:
         return found
 
 
-def _finds(
-    one: Object, pods: Sequence[tuple[str, Mapping[str, Any]]], hidden: Sequence[Object]
-) -> Iterator[Finding]:
+def _finds(one: Object, pods: Sequence[tuple[str, Mapping[str, Any]]], hidden: Sequence[Object]) -> Iterator[Finding]:
     path, selector = _selector(one)
     if selector and not any(one.namespace == space and _matches(selector, labels) for space, labels in pods):
         if any(other.space in (None, one.namespace) for other in hidden):

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +59,33 @@ def test_the_value_of_a_key_that_is_not_declared_is_refused(tmp_path: Path):
     assert "pulumi config rm moonstack:keyValue-dev-client.old" in line
 
 
-def test_the_running_program_refuses_the_value_of_a_key_that_is_not_declared():
+@pytest.fixture
+def running() -> Iterator[Callable[..., Settings]]:
+    """Loads dev as the running program does, with more configuration, of which the named keys are secret."""
     config = {
         f"moonstack:{key}": value if isinstance(value, str) else json.dumps(value) for key, value in dev().items()
     }
-    try:
-        pulumi.runtime.set_all_config({**config, "moonstack:keyValue-dev-client": "x"})
-        assert Settings.load(pulumi.Config("moonstack"))
-        pulumi.runtime.set_all_config({**config, "moonstack:keyValue-nothing": "x"})
-        with pytest.raises(SettingsError, match="keyValue-nothing: is the value of no declared key"):
-            Settings.load(pulumi.Config("moonstack"))
-    finally:
-        pulumi.runtime.set_all_config({}, [])
+
+    def load(more: dict[str, str], secret: tuple[str, ...] = ()) -> Settings:
+        pulumi.runtime.set_all_config(config | more, list(secret))
+        return Settings.load(pulumi.Config("moonstack"))
+
+    yield load
+    pulumi.runtime.set_all_config({}, [])
+
+
+def test_the_running_program_refuses_the_value_of_a_key_that_is_not_declared(running: Callable[..., Settings]):
+    client, nothing = "moonstack:keyValue-dev-client", "moonstack:keyValue-nothing"
+    assert running({client: "x"}, (client,))
+    with pytest.raises(SettingsError, match="keyValue-nothing: is the value of no declared key"):
+        running({nothing: "x"}, (nothing,))
+
+
+def test_the_running_program_refuses_a_clear_value_though_keys_come_from_elsewhere(running: Callable[..., Settings]):
+    client, value = "moonstack:keyValue-dev-client", "x" * 40
+    with pytest.raises(SettingsError, match=f"{client}: stands in the stack file in clear text") as refused:
+        running({client: value})
+    assert running({}).keys.source != "config" and value not in str(refused.value)
 
 
 @pytest.mark.parametrize("broken", ["x", "", "v1:abc", 5, None, ENCRYPTED + "!", "AAABAAECAwQFBgcICQoLDA0ODw=="])
