@@ -31,7 +31,6 @@ from rules.timing import router_grace_seconds
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
-from settings.paths import local_kubeconfig
 from settings.settings import NAMESPACE, Settings
 from settings.sharing import store_protocols
 from smoke.gate import prove
@@ -96,7 +95,7 @@ def context_of(settings: Settings, stack: str, runtime: LocalRuntime | None) -> 
         namespace=cluster.namespace,
         provider=kubernetes.Provider(
             "cluster",
-            kubeconfig=str(local_kubeconfig()) if cluster.kubeconfig == "local" else cluster.kubeconfig,
+            kubeconfig=cluster.kubeconfig_path,
             context=cluster.context,
             cluster_identifier=cluster.identifier,
             enable_secret_mutable=True,

@@ -65,9 +65,7 @@ class PdServing(pulumi.ComponentResource):
         self.register_outputs({"router": router.resources.deployment.id})
 
     def _create_engine(self, plan: EnginePlan, scaled: bool, context: Context) -> pulumi.CustomResource:
-        seconds = f"{rollout_seconds(plan, plan.placement.replicas)}s"
-        removal = timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))
-        timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds, delete=f"{removal}s")
+        timeouts = engine_timeouts(plan, plan.placement.replicas)
         ignored = ["spec.replicas"] if scaled else None
         return declare(deployment(plan, context), self, context, custom_timeouts=timeouts, ignore_changes=ignored)
 
@@ -90,6 +88,13 @@ def deployment(plan: EnginePlan, context: Context) -> Manifest:
             "template": engine_template(plan.pod, plan.labels, plan.store_digest),
         },
     }
+
+
+def engine_timeouts(plan: EnginePlan, replicas: int) -> pulumi.CustomTimeouts:
+    """How long Pulumi waits for so many of the plan's pods to come, change and go."""
+    seconds = f"{rollout_seconds(plan, replicas)}s"
+    removal = timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))
+    return pulumi.CustomTimeouts(create=seconds, update=seconds, delete=f"{removal}s")
 
 
 def rollout_seconds(plan: EnginePlan, replicas: int) -> int:

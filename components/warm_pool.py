@@ -7,10 +7,10 @@ import pulumi
 
 from components.context import Context
 from components.objects import Manifest, declare
-from components.pd_serving import rollout_seconds
+from components.pd_serving import engine_timeouts, rollout_seconds
 from components.pods.engine import engine_template
 from components.serving_plan import EnginePlan
-from rules import labels, names, timing
+from rules import labels, names
 from rules.warm_pool import RESTING
 from settings.warm_pool import WarmPoolSettings
 
@@ -41,13 +41,11 @@ class WarmPool(pulumi.ComponentResource):
         super().__init__("moonstack:scaling:WarmPool", name, {"settings": args.settings.model_dump(mode="json")}, opts)
         deployments = {}
         for plan in warmed(args):
-            timeout = f"{rollout_seconds(plan, args.settings.replicas)}s"
-            removal = f"{timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))}s"
             deployments[warm_name(plan)] = declare(
                 deployment(plan, args.settings.replicas, context),
                 self,
                 context,
-                custom_timeouts=pulumi.CustomTimeouts(create=timeout, update=timeout, delete=removal),
+                custom_timeouts=engine_timeouts(plan, args.settings.replicas),
                 ignore_changes=["spec.replicas"],
             )
         self.resources = WarmPoolResources(deployments=deployments)

@@ -1,11 +1,10 @@
 """What stands in the comments of a YAML file: no parser gives it, and git keeps a key there as well as anywhere."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import yaml
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from policies.unwrap import LOADER
 
 
 def comments(text: str) -> Iterator[tuple[int, str]]:
@@ -41,7 +40,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _tokens(text: str) -> Iterator[tuple[int, int]]:
     """Where each token begins and ends, and the end of the text."""
     try:
-        for token in yaml.scan(text, Loader=_LOADER):
+        for token in yaml.scan(text, Loader=LOADER):
             yield token.start_mark.index, token.end_mark.index
     except (yaml.YAMLError, ValueError, RecursionError):
         return

@@ -10,9 +10,9 @@ import yaml
 from policies.comments import comments
 from policies.objects import Object
 from policies.state import is_state, state_objects
+from policies.unwrap import LOADER
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_VALUES: Final = 1_000_000
 """Values of one document with its aliases written out; a rendered stack has some ten thousand."""
 
@@ -68,15 +68,18 @@ def _text(file: Path) -> str:
     try:
         return file.read_text()
     except (OSError, ValueError) as error:
-        raise ManifestError(f"{file}: cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(file: Path, error: Exception) -> ManifestError:
+    return ManifestError(f"{file}: cannot be read: {' '.join(str(error).split())[:200]}")
 
 
 def _documents(file: Path, text: str) -> Iterator[Mapping[str, Any]]:
     try:
         documents = [json.loads(text)] if file.suffix == ".json" else _yaml(text)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ManifestError(f"{file}: cannot be read: {reason[:200]}") from None
+        raise _unreadable(file, error) from None
     yield from _mappings(documents)
 
 
@@ -93,7 +96,7 @@ def _mappings(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 def _yaml(text: str) -> list[Any]:
     """Raises ValueError for a document that is endless, or nearly so, because of its aliases."""
-    documents = list(yaml.load_all(text, Loader=_LOADER))
+    documents = list(yaml.load_all(text, Loader=LOADER))
     if _size(documents, {}) > _MOST_VALUES:
         raise ValueError(f"aliases make more than {_MOST_VALUES:,} values of it; write them out")
     return documents

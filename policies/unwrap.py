@@ -15,7 +15,8 @@ from policies.unpack import LIMIT, from_base64, from_hexadecimal, readable
 
 DEPTH: Final = 6
 """Wrappings seen through; the deepest we write ourselves is base64 of JSON in an annotation: 2."""
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""YAML by the C parser, where PyYAML was built with it."""
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _BASE64_LINES: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/_-]+={0,2}")
 _HEXADECIMAL: Final = re.compile(r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}){16,}(?![0-9a-fA-F])")
@@ -122,7 +123,7 @@ def _toml(text: str) -> Any:
 
 def _yaml(text: str) -> Iterator[Any]:
     try:
-        for document in yaml.load_all(text, Loader=_LOADER):
+        for document in yaml.load_all(text, Loader=LOADER):
             if isinstance(document, (dict, list)):
                 yield document
     except (yaml.YAMLError, ValueError, RecursionError):

@@ -17,7 +17,7 @@ from rules.fingerprint import fingerprint
 from rules.key_use import last_use
 from settings.key_values import Stage, Versions
 from settings.keys import KeySettings
-from settings.paths import local_kubeconfig, state_dir
+from settings.paths import state_dir
 from settings.settings import Settings
 from settings.temporary import environment, private_folder
 
@@ -32,10 +32,11 @@ class LiveCluster:
         self._settings = settings
         self._pulumi = tuple(pulumi)
         where = settings.cluster
-        kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
         private_folder()
         try:
-            self._api: Any = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
+            self._api: Any = kr8s.api(
+                kubeconfig=where.kubeconfig_path, context=where.context, namespace=where.namespace
+            )
         except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
             raise RotationError(f"the cluster could not be reached ({type(error).__name__})") from None
 

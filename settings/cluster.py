@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from settings.base import DnsLabel, Group, ObjectName
+from settings.paths import local_kubeconfig
 
 Environment = Literal["dev", "pre", "prod"]
 ClusterScope = Literal["own", "use"]
@@ -28,3 +29,8 @@ class ClusterSettings(Group):
     """`local` for the images built by `make up`, or a reference for each of the image names."""
     image_pull_secret: ObjectName | None = None
     """A Secret of the namespace by which every pod pulls its images."""
+
+    @property
+    def kubeconfig_path(self) -> str | None:
+        """The kubeconfig's file, also of the local cluster; None for the ambient one."""
+        return str(local_kubeconfig()) if self.kubeconfig == "local" else self.kubeconfig

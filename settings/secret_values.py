@@ -20,16 +20,25 @@ _OWN_WAY: Final = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 def clear_values(config: Mapping[str, Any]) -> list[Problem]:
     """Key values that stand in a stack file as they are; the values are not told."""
-    return _in_clear(
-        key for key, value in config.items() if not (isinstance(value, dict) and list(value) == ["secure"])
-    )
+    return [
+        in_clear_text(key)
+        for key, value in config.items()
+        if _is_key_value(key) and not (isinstance(value, dict) and list(value) == ["secure"])
+    ]
 
 
 def clear_values_in_engine(configured: Iterable[str]) -> list[Problem]:
     """Key values that the running program got and the engine doesn't know as secret, whatever the source of keys."""
     from pulumi.runtime import is_config_secret
 
-    return _in_clear(key for key in configured if not is_config_secret(key))
+    return [in_clear_text(key) for key in configured if _is_key_value(key) and not is_config_secret(key)]
+
+
+def in_clear_text(key: str) -> Problem:
+    """What is said of a key value that nobody encrypted; the value is not told."""
+    return Problem(
+        key, None, "stands in the stack file in clear text", f"revoke that key; pulumi config set --secret {key}"
+    )
 
 
 def broken_values(document: Mapping[str, Any], config: Mapping[str, Any]) -> list[Problem]:
@@ -51,16 +60,6 @@ def strange_values(keys: Iterable[str], declared: Collection[str]) -> list[Probl
         Problem(key, None, f"is the value of no declared key; declared: {names}", f"pulumi config rm {key}")
         for key in keys
         if _is_key_value(key) and key not in known
-    ]
-
-
-def _in_clear(keys: Iterable[str]) -> list[Problem]:
-    return [
-        Problem(
-            key, None, "stands in the stack file in clear text", f"revoke that key; pulumi config set --secret {key}"
-        )
-        for key in keys
-        if _is_key_value(key)
     ]
 
 

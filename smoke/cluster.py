@@ -11,7 +11,6 @@ import kr8s
 from kr8s.asyncio import api as connect_api
 
 from settings.cluster import ClusterSettings
-from settings.paths import local_kubeconfig
 from settings.temporary import private_folder
 from smoke.errors import PermanentError, SmokeError, TemporaryError
 
@@ -41,12 +40,13 @@ class Cluster:
     @classmethod
     async def connect(cls, settings: ClusterSettings) -> "Cluster":
         """The cluster of the stack configuration. Raises SmokeError when it can't be reached."""
-        path = str(local_kubeconfig()) if settings.kubeconfig == "local" else settings.kubeconfig
         private_folder()
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Kubernetes version", UserWarning)  # newer than kr8s was tested with
-                api = await connect_api(kubeconfig=path, context=settings.context, namespace=settings.namespace)
+                api = await connect_api(
+                    kubeconfig=settings.kubeconfig_path, context=settings.context, namespace=settings.namespace
+                )
         except (ValueError, OSError, kr8s.ServerError, kr8s.APITimeoutError, httpx.HTTPError) as error:
             raise TemporaryError(
                 f"the cluster {settings.identifier} is not reachable: {error or type(error).__name__}",

@@ -12,8 +12,7 @@ from rules.warm_pool import REVIEW_DAYS
 from smoke.cluster import Cluster
 from smoke.errors import SmokeError
 
-STATE: Final = f"{names.CAPACITY}-state"
-STATE_KEY: Final = "state.json"
+STATE_KEY: Final = names.CAPACITY_STATE_FILE
 
 
 class LastReview(BaseModel):
@@ -54,7 +53,7 @@ class WarmWeek(BaseModel):
 async def warm_weeks(cluster: Cluster) -> tuple[WarmWeek, ...]:
     """Every warm pool's week; empty where the controller has no memory yet or it can't be read."""
     try:
-        state = await cluster.get(cluster.path("configmaps", STATE))
+        state = await cluster.get(cluster.path("configmaps", names.CAPACITY_STATE))
     except SmokeError:
         return ()
     return weeks_of((state or {}).get("data") or {})

@@ -11,7 +11,7 @@ from capacity.kube import Kube, KubeError
 from capacity.plan.history import LoadHistory
 from rules import names
 
-STATE_KEY = "state.json"
+STATE_KEY = names.CAPACITY_STATE_FILE
 
 
 class Review(BaseModel):
@@ -88,7 +88,7 @@ class Memory:
 
 def path(namespace: str) -> str:
     """The ConfigMap; the program creates it empty, so that the controller needs no right to create any."""
-    return f"/api/v1/namespaces/{namespace}/configmaps/{names.CAPACITY}-state"
+    return f"/api/v1/namespaces/{namespace}/configmaps/{names.CAPACITY_STATE}"
 
 
 async def load(kube: Kube, namespace: str, history_days: int) -> Memory:

@@ -8,12 +8,13 @@ from capacity.act.actor import Actor
 from capacity.act.memory import Memory, Review
 from capacity.config import ControllerConfig, Target
 from capacity.kube import KubeError
+from capacity.plan.history import MINUTES_PER_DAY
 from capacity.telemetry import Telemetry
 from rules.warm_pool import REVIEW_DAYS, reviewed
 from rules.warm_share import Claim, shared
 
 log = logging.getLogger(__name__)
-WEEK_MINUTES = REVIEW_DAYS * 1440
+WEEK_MINUTES = REVIEW_DAYS * MINUTES_PER_DAY
 TOGETHER_MINUTES = 60
 """Pools of a node pool whose weeks end so close to one another are reviewed together, as they share its chips."""
 

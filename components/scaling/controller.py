@@ -7,7 +7,6 @@ from components.context import Context
 from components.disruption import disruption_budget
 from components.objects import Manifest
 from components.pods.security import container_security, pod_security
-from components.scaling.controller_rights import STATE
 from rules import digest, labels, names, ports
 from rules.metrics.served import GROUP, VERSION
 
@@ -29,7 +28,7 @@ def config_map(config: ControllerConfig, context: Context) -> Manifest:
 
 def state_map(context: Context) -> Manifest:
     """The controller's memory: declared without data, which is the controller's own."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": context.metadata(STATE, "capacity")}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": context.metadata(names.CAPACITY_STATE, "capacity")}
 
 
 def service(context: Context) -> Manifest:

@@ -10,7 +10,6 @@ from rules import labels, names
 from rules.warm_pool import READY, WARM
 
 RBAC: Final = "rbac.authorization.k8s.io"
-STATE: Final = f"{names.CAPACITY}-state"
 _OWN_LABELS: Final = (labels.ROUTED, WARM, READY)
 
 
@@ -34,7 +33,7 @@ def _role(config: ControllerConfig, context: Context) -> Manifest:
     warm = [target.warm for target in config.targets if target.warm]
     rules: list[dict[str, Any]] = [
         _rule("", ["pods"], ["get", "list", "watch", "patch"]),
-        _rule("", ["configmaps"], ["get", "patch"], [STATE]),
+        _rule("", ["configmaps"], ["get", "patch"], [names.CAPACITY_STATE]),
         _rule("coordination.k8s.io", ["leases"], ["create"]),
         _rule("coordination.k8s.io", ["leases"], ["get", "update"], [names.CAPACITY]),
     ]

@@ -18,7 +18,7 @@ from policies.audit.search import Canaries
 from settings.command_line import stack_name, writable
 from settings.errors import SettingsError
 from settings.key_values.local import LocalKeys
-from settings.paths import local_kubeconfig, state_dir
+from settings.paths import state_dir
 from settings.settings import Settings
 from settings.temporary import private_folder
 
@@ -72,11 +72,10 @@ def _backend(settings: Settings) -> str:
 
 def _cluster_places(settings: Settings) -> list[Place]:
     where = settings.cluster
-    kubeconfig = str(local_kubeconfig()) if where.kubeconfig == "local" else where.kubeconfig
     warnings.filterwarnings("ignore", "Kubernetes version .* is not supported", UserWarning)
     private_folder()
     try:
-        api = kr8s.api(kubeconfig=kubeconfig, context=where.context, namespace=where.namespace)
+        api = kr8s.api(kubeconfig=where.kubeconfig_path, context=where.context, namespace=where.namespace)
     except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
         reason = type(error).__name__
         return [Place("cluster", lambda: _unreachable(reason))]

@@ -9,6 +9,7 @@ import yaml
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
 from policies.unknown import Undecided, is_unknown
+from policies.unwrap import LOADER
 
 RETRY_LIMIT: Final = 9
 """Ten attempts in total, the largest that moonstack:channel.retry.maxAttempts takes."""
@@ -18,7 +19,6 @@ _ENDLESS: Final = re.compile(r"0*(?:\.0*)?s")
 _INJECTOR: Final = "envoy.extensions.filters.http.credential_injector.v3.CredentialInjector"
 _ASSIGNED: Final = re.compile(r"^--[a-z-]+=")
 _LISTENER: Final = "envoy.config.listener.v3.Listener"
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def bounded(one: Object, facts: Facts) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def _documents(one: Object) -> Iterator[tuple[str, Any]]:
     for place, text in given:
         if not is_unknown(text) and "type.googleapis.com/envoy." in text:
             try:
-                yield place, yaml.load(_ASSIGNED.sub("", text), Loader=_LOADER)
+                yield place, yaml.load(_ASSIGNED.sub("", text), Loader=LOADER)
             except yaml.YAMLError:
                 continue
     if any(is_unknown(text) for _, text in given):

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rules.problem import Problem
 from settings.errors import SettingsError
 from settings.key_values import STAGES, Stage, Versions
-from settings.secret_values import KEY_VALUE_PREFIX
+from settings.secret_values import KEY_VALUE_PREFIX, in_clear_text
 
 
 def config_key(key_id: str, stage: Stage = "current") -> str:
@@ -41,12 +40,5 @@ class StackConfigKeys:
         from pulumi.runtime import is_config_secret
 
         full = [f"{self._config.name}:{config_key(*name)}" for name in names]
-        problems = [
-            Problem(
-                key, "…", "stands in the stack file in clear text", f"revoke that key; pulumi config set --secret {key}"
-            )
-            for key in full
-            if not is_config_secret(key)
-        ]
-        if problems:
+        if problems := [in_clear_text(key) for key in full if not is_config_secret(key)]:
             raise SettingsError(problems, "the keys")
