@@ -175,7 +175,8 @@ def store(namespace: str) -> Settings:
     nothing = {"mode": "standalone-store", "global_segment_size": 0}
     lends["data"]["mooncake.json"] = json.dumps(kv_store.engine_store_config(args, namespace) | nothing)
     spec = engine["spec"]["template"]["spec"]
-    spec.pop("priorityClassName", None)  # the cluster's, and named for another namespace
+    for of_the_stack in ("priorityClassName", "nodeSelector", "affinity"):
+        spec.pop(of_the_stack, None)  # no stack is up that made the class and the node's labels
     spec["containers"][0]["args"] += ["--num-gpu-blocks-override", str(2 * 1024 // 32)]
     made = (kv_store.service(args, context), kv_store.deployment(args, context), lends, engine)
     apply([dict(one) for one in made], namespace)
