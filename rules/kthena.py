@@ -49,6 +49,11 @@ IGNORED: Final[dict[Release, tuple[str, ...]]] = {
 """Fields that the API server accepts and the release ignores; shown as notes when such an object is declared."""
 
 
+def scaler(model: str, role: str = "") -> str:
+    """Name of a model's AutoscalingPolicy in 1.0; with a role, of that role's policy and binding in 0.4."""
+    return "-".join((names.model_serving(model), *filter(None, (role,))))
+
+
 def generated_name_fits(path: str, model: str, groups: int, role: str, replicas: int, workers: int) -> list[Problem]:
     """Kthena names pods `<serving>-<group>-<role>-<index>-<worker>`; its webhook wants that within 63 characters."""
     name = f"{names.model_serving(model)}-{groups}-{role}-{replicas}-{workers}"

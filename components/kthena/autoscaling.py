@@ -48,11 +48,6 @@ def autoscaling_objects(
     return [*policies, *(_binding(model, role, scaling, context) for role in roles)]
 
 
-def policy_name(model: ModelSettings, role: str) -> str:
-    """Policy and binding of one role in 0.4."""
-    return f"{names.model_serving(model.name)}-{role}"
-
-
 def targets(role: Role, scaling: EngineScaling) -> dict[str, str]:
     """Metric → target a pod: prefill is short of compute and shows a queue, decode is short of KV space (a ratio in 0 to 1)."""
     found = {WAITING: _quantity(scaling.queue_depth)}
@@ -64,7 +59,7 @@ def targets(role: Role, scaling: EngineScaling) -> dict[str, str]:
 def _policy04(model: ModelSettings, role: Role, scaling: EngineScaling, context: Context) -> AutoscalingPolicy04:
     metrics = tuple(Metric04(metric_name=name, target_value=value) for name, value in targets(role, scaling).items())
     return AutoscalingPolicy04(
-        metadata=context.metadata(policy_name(model, role), "autoscaling"),
+        metadata=context.metadata(kthena.scaler(model.name, role), "autoscaling"),
         spec=PolicySpec04(metrics=metrics, behavior=_behavior(scaling)),
     )
 
@@ -77,9 +72,9 @@ def _binding(model: ModelSettings, role: Role, scaling: EngineScaling, context: 
         metric_endpoint=MetricEndpoint(port=ports.ENGINE),
     )
     return AutoscalingPolicyBinding(
-        metadata=context.metadata(policy_name(model, role), "autoscaling"),
+        metadata=context.metadata(kthena.scaler(model.name, role), "autoscaling"),
         spec=BindingSpec(
-            policy_ref=PolicyRef(name=policy_name(model, role)),
+            policy_ref=PolicyRef(name=kthena.scaler(model.name, role)),
             homogeneous_target=HomogeneousTarget(target=target, min_replicas=low, max_replicas=high),
         ),
     )
@@ -92,7 +87,7 @@ def _policy10(model: ModelSettings, roles: list[Role], scaling: EngineScaling, c
         ratio_constraint=_ratio(scaling) if len(roles) == 2 else None,
     )
     return AutoscalingPolicy10(
-        metadata=context.metadata(names.model_serving(model.name), "autoscaling"),
+        metadata=context.metadata(kthena.scaler(model.name), "autoscaling"),
         spec=PolicySpec10(behavior=_behavior(scaling), disaggregated_target=target),
     )
 

@@ -17,6 +17,8 @@ from settings.kthena import KthenaSettings
 from settings.models import ModelSettings
 
 WAIT_FOR: Final = {"pulumi.com/waitFor": "condition=Available"}
+WAIT_FOR_SCALER: Final = {"pulumi.com/waitFor": "condition=Ready"}
+"""Only 1.0 gives its policies a status."""
 """Pulumi doesn't await custom resources by itself: without this, the smoke test would meet engines that still load."""
 
 
@@ -78,7 +80,10 @@ class KthenaServing(pulumi.ComponentResource):
             return ()
         created: list[pulumi.CustomResource] = []
         for scaler in autoscaling_objects(args.model, args.scaling, args.kthena.release, context):
-            created.append(declare(scaler.manifest(), self, context, depends_on=[serving, *created]))
+            manifest = scaler.manifest()
+            if args.kthena.wait and args.kthena.release == "1.0":
+                manifest["metadata"]["annotations"] = WAIT_FOR_SCALER
+            created.append(declare(manifest, self, context, depends_on=[serving, *created]))
         return tuple(created)
 
 

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from smoke.doctor import cluster_wide, gateway, pods, scaling, store
+from smoke.doctor import cluster_wide, gateway, kthena, pods, scaling, store
 from smoke.doctor.diagnosis import Diagnosis
 
 CATALOGUE: Final[tuple[Diagnosis, ...]] = (
     *gateway.CATALOGUE,
     *scaling.CATALOGUE,
+    *kthena.CATALOGUE,
     *pods.CATALOGUE,
     *store.CATALOGUE,
     *cluster_wide.CATALOGUE,

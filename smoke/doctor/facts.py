@@ -34,6 +34,8 @@ class Facts:
     pods: tuple[Object, ...] = ()
     deployments: tuple[Object, ...] = ()
     hpas: tuple[Object, ...] = ()
+    kthena: tuple[Object, ...] = ()
+    """ModelServings and their scalers."""
     events: tuple[Object, ...] = ()
     nodes: tuple[Object, ...] = ()
     api_services: tuple[Object, ...] = ()

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from prometheus_client.samples import Sample
 
 from rules import labels, names, ports
+from rules.kthena import WORKLOAD
 from settings.settings import Settings
+from smoke import kthena
 from smoke.answers import Completion, ModelList
 from smoke.client import CHAT, MODELS, GatewayClient, chat_body
 from smoke.cluster import Cluster, ready
@@ -43,14 +45,15 @@ class Gatherer:
             self._list("nodes", "/api/v1/nodes", "Node"),
             self._list("aggregated APIs", "/apis/apiregistration.k8s.io/v1/apiservices", "APIService"),
         )
+        of_kthena = await self._try("Kthena's objects", self._kthena(), ())
         root_ca = await self._try("the root CA", cluster.get(cluster.path("configmaps", "kube-root-ca.crt")), None)
         door = await self._door()
         counters, workers, gateway, store = await asyncio.gather(
             self._counters(pods), self._workers(pods), self._gateway(pods), self._store(pods)
         )
         return Facts(
-            settings=self._settings, now=datetime.now(UTC), pods=pods, deployments=deployments, hpas=hpas, events=events,
-            nodes=nodes, api_services=services, root_ca=root_ca, counters=counters, workers=workers, gateway=gateway,
+            settings=self._settings, now=datetime.now(UTC), pods=pods, deployments=deployments, hpas=hpas, kthena=of_kthena,
+            events=events, nodes=nodes, api_services=services, root_ca=root_ca, counters=counters, workers=workers, gateway=gateway,
             store=store, door=door, blind=tuple(self._blind),
         )  # fmt: skip
 
@@ -65,6 +68,15 @@ class Gatherer:
         """Items of a list carry no kind of their own."""
         items = await self._try(what, self._cluster.items(path), [])
         return tuple({**item, "kind": kind} for item in items)
+
+    async def _kthena(self) -> tuple[Object, ...]:
+        """Of the kinds that the settings declare. Raises SmokeError."""
+        wanted = {"ModelServing": kthena.served(self._settings), **dict([kthena.scalers(self._settings)])}
+        found: list[Object] = []
+        for kind in (kind for kind, declared in wanted.items() if declared):
+            items = await self._cluster.items(self._cluster.path(kthena.RESOURCES[kind], group=WORKLOAD))
+            found += [{**item, "kind": kind} for item in items]
+        return tuple(found)
 
     async def _page(self, pod: Object, port: int, path: str) -> str:
         name = pod["metadata"]["name"]

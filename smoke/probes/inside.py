@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rules import ports
-from rules.metrics.served import GROUP, VERSION
 from settings.settings import Settings
-from smoke.cluster import Cluster, Object, ready
-from smoke.doctor.facts import condition
+from smoke.cluster import Cluster, ready
 from smoke.errors import TemporaryError
 from smoke.probe import LiveStack, Outcome, Probe, failed, passed, skipped
+from smoke.probes import scaling
+from smoke.probes.scaling import active, metrics
 from smoke.routers import SELECTOR, addresses, differences
 
 WARM: Final = {"moonstack.dev/warm-pool": "true"}
@@ -22,11 +22,12 @@ def probes(settings: Settings) -> list[Probe]:
         found.append(
             Probe(name="routers", proves="each router knows exactly the Ready, routed engines", check=_inside(_routers))
         )
-    if settings.autoscaling.engines.enabled:
-        found += [
-            Probe(name="scalers", proves="every scaler is active", check=_inside(_scalers)),
-            Probe(name="scaler-metrics", proves="every metric that scales has a value a pod", check=_inside(_metrics)),
-        ]
+    if settings.autoscaling.engines.enabled and settings.models:
+        found.append(Probe(name="scalers", proves="every scaler is active", check=_inside(active)))
+    if scaling.natively(settings):
+        found.append(
+            Probe(name="scaler-metrics", proves="every metric that scales has a value a pod", check=_inside(metrics))
+        )
     if settings.warm_pool.enabled:
         found.append(Probe(name="warm-pool", proves="warm pods are loaded and wait", check=_inside(_warm)))
     return found
@@ -57,42 +58,6 @@ async def _routers(stack: LiveStack, cluster: Cluster) -> Outcome:
         router, text = next(iter(wrong.items()))
         raise TemporaryError(f"{router} {text}", "restart the router; see docs/runbooks.md, router-stale")
     return passed(len(workers), "routers", len(workers))
-
-
-async def _hpas(cluster: Cluster) -> list[Object]:
-    hpas = await cluster.items(cluster.path("horizontalpodautoscalers", group="autoscaling/v2"))
-    if not hpas:
-        raise TemporaryError("autoscaling is declared, and there is no scaler", "run pulumi up")
-    return hpas
-
-
-async def _scalers(stack: LiveStack, cluster: Cluster) -> Outcome:
-    hpas = await _hpas(cluster)
-    for hpa in hpas:
-        active = condition(hpa, "ScalingActive")
-        if active is None or active["status"] != "True":
-            said = active.get("message", "") if active else "it has no status yet"
-            raise TemporaryError(
-                f"scaler {hpa['metadata']['name']} is not active: {said}", "run python -m smoke doctor"
-            )
-    return passed(len(hpas), "scalers", len(hpas))
-
-
-async def _metrics(stack: LiveStack, cluster: Cluster) -> Outcome:
-    wanted = {
-        metric["pods"]["metric"]["name"]
-        for hpa in await _hpas(cluster)
-        for metric in hpa["spec"]["metrics"]
-        if "pods" in metric
-    }
-    for name in sorted(wanted):
-        path = f"/apis/{GROUP}/{VERSION}/namespaces/{cluster.namespace}/pods/*/{name}"
-        reply = await cluster.call("GET", path)
-        if reply.status != 200 or not reply.json().get("items"):
-            raise TemporaryError(
-                f"the metrics API has no value of {name} (status {reply.status})", "see the capacity controller's log"
-            )
-    return passed(len(wanted), "metrics", len(wanted))
 
 
 async def _warm(stack: LiveStack, cluster: Cluster) -> Outcome:

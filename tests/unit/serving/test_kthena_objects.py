@@ -195,6 +195,29 @@ def test_pulumi_awaits_the_serving_and_leaves_scaled_replicas_alone(declare_stac
     assert recorder.created("AutoscalingPolicyBinding").keys() == {"big-prefill", "big-decode"}
 
 
+@pytest.mark.parametrize(("release", "waits"), [("1.0", True), ("0.4", False)])
+def test_a_scaler_is_awaited_where_the_release_gives_it_a_status(release: str, waits: bool, declare_stack: Any):
+    recorder = scaled(declare_stack, {"release": release})
+    policies = recorder.created("AutoscalingPolicy").values()
+    assert policies
+    assert {one["metadata"].get("annotations", {}).get("pulumi.com/waitFor") for one in policies} == {
+        "condition=Ready" if waits else None
+    }
+
+
+def test_a_stack_that_awaits_nothing_of_kthena_does_not_await_its_scalers(declare_stack: Any):
+    made = scaled(declare_stack, {"release": "1.0", "await": False}).created("AutoscalingPolicy")
+    assert "pulumi.com/waitFor" not in made["big"]["metadata"].get("annotations", {})
+
+
+def scaled(declare_stack: Any, kthena: dict[str, Any]) -> Any:
+    settings, plans = built(stack() | {"kthena": kthena})
+    args = KthenaServingArgs(
+        model=settings.models[0], engines=tuple(plans), kthena=settings.kthena, scaling=EngineScaling()
+    )
+    return declare_stack(lambda context: KthenaServing("big", args, context))
+
+
 def test_the_settings_of_kthena_reach_its_objects():
     values = stack()
     values["kthena"] = {"recovery": "RoleRecreate", "topologyTier": 3}

@@ -133,7 +133,21 @@ MOUNT = {"reason": "FailedMount", "involvedObject": {"name": "bad"}, "message": 
 
 FOREIGN = {**api_service("False"), "spec": {"group": "metrics.k8s.io", "service": {"name": "m"}}}
 
+
+def on_kthena() -> Any:
+    settings = dev_settings()
+    engines = settings.autoscaling.engines.model_copy(update={"enabled": True})
+    return settings.model_copy(
+        update={
+            "models": (settings.models[0].model_copy(update={"backend": "kthena"}),),
+            "autoscaling": settings.autoscaling.model_copy(update={"engines": engines}),
+        }
+    )
+
+
 FAULTS: dict[str, Callable[[], Facts]] = {
+    "kthena-not-served": lambda: sound(settings=on_kthena()),
+    "kthena-not-scaled": lambda: sound(settings=on_kthena()),
     "gateway-unreachable": lambda: sound(door=Door(error=TemporaryError("refused", "look"))),
     "model-unavailable": lambda: sound(door=Door(status=503)),
     "key-refused": lambda: sound(door=Door(status=401)),
