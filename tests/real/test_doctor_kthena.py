@@ -36,7 +36,7 @@ def declared(api: Api, namespace: None, tmp_path: Path) -> Iterator[Settings]:  
         yield prod.model_copy(update={"cluster": prod.cluster.model_copy(update={"kubeconfig": "local"})})
 
 
-def named(settings: Settings, later: timedelta = timedelta(0)) -> set[tuple[str, str]]:  # noqa: F811
+def named(settings: Settings, later: timedelta = timedelta(0)) -> set[tuple[str, str]]:
     """Diagnosis and object, by a clock that is ahead."""
 
     async def look() -> set[tuple[str, str]]:
