@@ -8,7 +8,7 @@ from components.envoy.filters import HEALTH_PATH
 from components.envoy.process import longest_request
 from components.objects import Manifest
 from components.pods.gateway import SELECTOR, tls_secret
-from rules import names, ports
+from rules import elb, names, ports
 from settings.gateway import LoadBalancerSettings
 from settings.settings import Settings
 
@@ -63,15 +63,20 @@ def _load_balancer(settings: Settings, context: Context) -> Manifest:
     }
     if balancer.source_ranges:
         spec["loadBalancerSourceRanges"] = list(balancer.source_ranges)
-    annotations = load_balancer_annotations(balancer, longest_request(settings)) | balancer.annotations
+    annotations = load_balancer_annotations(balancer, longest_request(settings))
     return _service(names.GATEWAY_PUBLIC, context, annotations, spec)
 
 
 def load_balancer_annotations(balancer: LoadBalancerSettings, longest: int) -> dict[str, str]:
     """What the cloud's controller reads; the health check uses the gateway's health port, which fails first on a drain.
 
-    Names: kubernetes-sigs/aws-load-balancer-controller (NLB) and Huawei CCE's documentation of Services (ELB).
+    Names: kubernetes-sigs/aws-load-balancer-controller (NLB) and Huawei CCE's documentation of Services (ELB, `rules/elb.py`).
     """
+    made = elb.made(balancer.annotations, balancer.internal) if balancer.kind == "cceElb" else {}
+    return _of_kind(balancer, longest) | balancer.annotations | made
+
+
+def _of_kind(balancer: LoadBalancerSettings, longest: int) -> dict[str, str]:
     if balancer.kind == "eksNlb":
         prefix = "service.beta.kubernetes.io/aws-load-balancer"
         return {

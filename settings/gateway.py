@@ -21,7 +21,8 @@ class TlsSettings(Group):
     secret_name: ObjectName = "gateway-tls"
     """The Secret, for source secret."""
     hosts: tuple[Host, ...] = ("localhost",)
-    """Names and addresses of the certificate: source localCa has it signed for them; routes and ingresses are for the names."""
+    """Names and addresses of the certificate: source localCa has it signed for them; routes and ingresses are for the names. Behind a load
+    balancer, a route or an ingress they must be more than this machine's own."""
 
     @property
     def server_name(self) -> str:
@@ -36,7 +37,8 @@ class LoadBalancerSettings(Group):
     kind: Literal["eksNlb", "cceElb", "plain"] = "plain"
     """Whose annotations are written: AWS's NLB, Huawei Cloud's ELB, or none."""
     internal: bool = True
-    """Whether the load balancer has an address inside the network only."""
+    """Whether the load balancer has an address inside the network only. eksNlb: its scheme; cceElb: the type of an ELB to be made (one that
+    is there keeps its own); plain: not written, as only the controller's own annotations could say it."""
     annotations: Annotated[dict[LabelKey, str], LINES] = Field(default_factory=dict)
     """Added to those of `kind`, and win over them."""
     source_ranges: tuple[Cidr, ...] = ()

@@ -4,7 +4,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rules.problem import Problem
-from settings.checks import channel, gateway, images, keys, kthena, placement, rollout, scaling, serving, smoke, store
+from settings.checks import (
+    channel,
+    exposure,
+    gateway,
+    images,
+    keys,
+    kthena,
+    placement,
+    rollout,
+    scaling,
+    serving,
+    smoke,
+    store,
+)
 
 if TYPE_CHECKING:
     from settings.settings import Settings
@@ -18,6 +31,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *kthena.CHECKS,
     *images.CHECKS,
     *channel.CHECKS,
+    *exposure.CHECKS,
     *gateway.CHECKS,
     *keys.CHECKS,
     *scaling.CHECKS,

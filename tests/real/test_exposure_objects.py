@@ -3,6 +3,7 @@
 Nothing is written but the definitions, for as long as the tests last: each object is a dry run in the namespace `default`.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,8 @@ PLURALS: Final = {
 
 HOSTS: Final = ["*.llm.example", "LLM.example"]
 ELB: Final = {"kubernetes.io/elb.id": "3c7caa5a-a641-4bff-801a-feace27424b6"}
-AUTOCREATED: Final = {"kubernetes.io/elb.autocreate": '{"type":"public","bandwidth_name":"llm","bandwidth_size":5}'}
+PUBLIC: Final = {"bandwidth_name": "llm", "bandwidth_size": 5, "bandwidth_sharetype": "PER", "eip_type": "5_bgp"}
+AUTOCREATED: Final = {"kubernetes.io/elb.autocreate": json.dumps(PUBLIC)}
 BALANCERS: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "plain with ranges and annotations": {
@@ -50,7 +52,8 @@ BALANCERS: Final[dict[str, dict[str, Any]]] = {
     "NLB inside": {"kind": "eksNlb", "internal": True, "sourceRanges": ["10.0.0.0/8"]},
     "NLB outside": {"kind": "eksNlb", "internal": False},
     "ELB that is there": {"kind": "cceElb", "annotations": ELB},
-    "ELB that is made": {"kind": "cceElb", "internal": False, "annotations": AUTOCREATED},
+    "ELB that is made inside": {"kind": "cceElb", "annotations": {"kubernetes.io/elb.autocreate": "{}"}},
+    "ELB that is made outside": {"kind": "cceElb", "internal": False, "annotations": AUTOCREATED},
 }
 ROUTES: Final[dict[str, dict[str, Any]]] = {
     "system's authorities": {"gateway": "edge"},

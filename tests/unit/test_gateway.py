@@ -16,12 +16,21 @@ from components.envoy.service_config import service_files
 from components.exposure import exposure, internal_service
 from components.gateway import Gateway, GatewayArgs, deployment, local_certificate
 from rules import names
+from rules.elb import AUTOCREATE
+from rules.elb import ID as ELB_ID
 from settings.errors import SettingsError
 from settings.settings import Settings
 from tests.envoy.stacks import CLIENTS, stack
 from tests.unit.pulumi_engine import Registered, deploy, holds_secret, secret
 
 TLS = {"tls": {"source": "secret", "hosts": ["llm.example"]}}
+
+PUBLIC = {"bandwidth_name": "llm", "bandwidth_size": 5, "bandwidth_sharetype": "PER", "eip_type": "5_bgp"}
+
+
+def elb(annotations: dict[str, str], internal: bool = True) -> dict[str, Any]:
+    balancer = {"kind": "cceElb", "internal": internal, "annotations": annotations}
+    return {**TLS, "exposure": "loadBalancer", "loadBalancer": balancer}
 
 
 def declared(settings: Settings, **args: Any) -> list[Registered]:
@@ -124,6 +133,16 @@ def test_a_node_port_exposes_the_tls_port_alone():
         ({"kind": "eksNlb"}, "service.beta.kubernetes.io/aws-load-balancer-healthcheck-port", "9103"),
         ({"kind": "eksNlb"}, "service.beta.kubernetes.io/aws-load-balancer-scheme", "internal"),
         ({"kind": "cceElb", "annotations": {"kubernetes.io/elb.id": "x"}}, "kubernetes.io/elb.health-check-flag", "on"),
+        (
+            {"kind": "cceElb", "annotations": {AUTOCREATE: '{"name":"llm"}'}},
+            AUTOCREATE,
+            '{"type": "inner", "name": "llm"}',
+        ),
+        (
+            {"kind": "cceElb", "internal": False, "annotations": {AUTOCREATE: json.dumps(PUBLIC)}},
+            AUTOCREATE,
+            json.dumps({"type": "public"} | PUBLIC),
+        ),
         ({"annotations": {"example.com/own": "yes"}}, "example.com/own", "yes"),
     ],
 )
@@ -177,6 +196,31 @@ def test_an_ingress_keeps_streams_unbuffered_and_speaks_tls_to_the_gateway():
         ({"exposure": "nodePort"}, "gateway.tls.source: 'none': exposure nodePort needs TLS"),
         ({"grpcPort": 9102}, "gateway.grpcPort: 9102: another listener"),
         ({**TLS, "exposure": "loadBalancer", "loadBalancer": {"kind": "cceElb"}}, "kind cceElb needs a load balancer"),
+        (elb({ELB_ID: "x", AUTOCREATE: "{}"}), "an ELB is there already or is to be made, not both"),
+        (elb({AUTOCREATE: "inner"}), f"annotations.{AUTOCREATE}: 'inner': is not JSON"),
+        (elb({AUTOCREATE: "[]"}), "is not a JSON object"),
+        (elb({AUTOCREATE: '{"type":"public"}'}), "type: 'public': loadBalancer.internal is true, which is type inner"),
+        (
+            elb({AUTOCREATE: '{"type":"inner"}'}, internal=False),
+            "type: 'inner': loadBalancer.internal is false, which is type public",
+        ),
+        (
+            elb({AUTOCREATE: '{"bandwidth_name":"b","bandwidth_size":5}'}, internal=False),
+            "a public ELB needs bandwidth_sharetype, eip_type",
+        ),
+        *(
+            (
+                {"tls": {"hosts": ["llm.example", host]}, "exposure": exposure},
+                f"gateway.tls.hosts[1]: '{host}': exposure {exposure} is for DNS names that",
+            )
+            for exposure in ("ingress", "gatewayApi")
+            for host in ("localhost", "a.localhost", "127.0.0.1", "::1")
+        ),
+        ({"tls": {"source": "secret"}, "exposure": "ingress"}, "gateway.tls.hosts[0]: 'localhost'"),
+        (
+            {"tls": {"source": "secret"}, "exposure": "loadBalancer"},
+            "gateway.tls.hosts: ['localhost']: clients of a load balancer",
+        ),
         (
             {"tls": {"hosts": ["llm.example", "10.0.0.1"]}, "exposure": "ingress"},
             "gateway.tls.hosts[1]: '10.0.0.1': exposure ingress is for DNS names",
