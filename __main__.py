@@ -1,6 +1,9 @@
 """One stack of Moonstack: settings → components → outputs."""
 
+import asyncio
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +18,7 @@ from components.envoy.files import config_digest
 from components.envoy.process import longest_request
 from components.gateway import Gateway, GatewayArgs, local_certificate
 from components.key_agent import KeyAgent
-from components.key_source import key_versions
+from components.key_source import OFFLINE, key_versions
 from components.kv_store import KvStore, KvStoreArgs
 from components.namespace import Namespace
 from components.network_boundary import NetworkBoundary
@@ -27,12 +30,15 @@ from components.serving import serve
 from components.serving_plan import engine_plans, pod_security_level
 from components.smoke_gate import SmokeGate, SmokeGateArgs
 from policies.audit.gate import with_clean_state
+from rules.serving_replicas import Running
 from rules.timing import router_grace_seconds
 from settings.capacity_plan import costs
 from settings.errors import SettingsError
 from settings.local_runtime import LocalRuntime
 from settings.settings import NAMESPACE, Settings
 from settings.sharing import store_protocols
+from smoke import kthena
+from smoke.errors import SmokeError
 from smoke.gate import prove
 
 
@@ -56,7 +62,8 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
     ]
     priorities = Priorities("priorities", context)
     placed = pulumi.ResourceOptions(depends_on=[priorities, *pools, *stores])
-    models = [serve(model, plans, settings, context, placed) for model in settings.models]
+    running = running_servings(settings)
+    models = [serve(model, plans, settings, context, placed, running) for model in settings.models]
     if any(model.pre_pull for model in settings.models):
         PrePull("pre-pull", PrePullArgs(engines=plans), context)
     gateway = Gateway(
@@ -84,6 +91,20 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
         "costPerHour": costs(settings),
         "smoke": release,
     }
+
+
+def running_servings(settings: Settings) -> Mapping[str, Running]:
+    """ModelServings that Kthena scales, as they run. A preview may go without; raises RunError in `up`, which would reset replicas."""
+    if os.environ.get(OFFLINE):
+        return {}
+    try:
+        with ThreadPoolExecutor(1) as beside:  # the program runs in an event loop already
+            return beside.submit(asyncio.run, kthena.running(settings)).result()
+    except SmokeError as error:
+        if not pulumi.runtime.is_dry_run():
+            raise pulumi.RunError(str(error)) from None
+        pulumi.log.info(f"replicas that Kthena scales are shown as they were applied last: {error}")
+        return {}
 
 
 def context_of(settings: Settings, stack: str, runtime: LocalRuntime | None) -> Context:

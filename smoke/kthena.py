@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from rules import kthena, names
+from rules import kthena, names, serving_replicas
+from rules.kthena import WORKLOAD
+from rules.serving_replicas import Running
 from settings.settings import Settings
+from smoke.cluster import Cluster, Object
 
-Object = dict[str, Any]
 PATIENCE_SECONDS: Final = 60.0
 """How long a controller may take for its first word on an object."""
 RESOURCES: Final = {
@@ -29,6 +31,16 @@ def scalers(settings: Settings) -> tuple[str, list[str]]:
     if settings.kthena.release == "1.0":
         return "AutoscalingPolicy", [kthena.scaler(model.name) for model in models]
     return "AutoscalingPolicyBinding", [kthena.scaler(model.name, role) for model in models for role in model.roles()]
+
+
+async def running(settings: Settings) -> dict[str, Running]:
+    """The ModelServings that Kthena scales, as they run now; those that aren't there are left out. Raises SmokeError."""
+    if not scaled(settings):
+        return {}
+    cluster = await Cluster.connect(settings.cluster)
+    wanted = served(settings)
+    found = [await cluster.get(cluster.path(RESOURCES["ModelServing"], name, WORKLOAD)) for name in wanted]
+    return {name: serving_replicas.running(one) for name, one in zip(wanted, found, strict=True) if one}
 
 
 def scaled(settings: Settings) -> bool:

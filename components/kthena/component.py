@@ -1,5 +1,6 @@
 """A model served by Kthena: ModelServing, ModelServer, ModelRoute and, where Kthena scales, its policies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,14 +13,17 @@ from components.kthena.serving import model_serving, restart_grace_seconds
 from components.objects import declare
 from components.serving_plan import EnginePlan
 from rules import kthena, timing
+from rules.serving_replicas import Running, changed, with_digest, with_replicas
 from settings.autoscaling import EngineScaling
 from settings.kthena import KthenaSettings
 from settings.models import ModelSettings
 
+FORCE: Final = {"pulumi.com/patchForce": "true"}
+"""Whoever writes one field of a role owns the list of roles (rules/serving_replicas.py)."""
 WAIT_FOR: Final = {"pulumi.com/waitFor": "condition=Available"}
+"""Pulumi doesn't await custom resources by itself: without this, the smoke test would meet engines that still load."""
 WAIT_FOR_SCALER: Final = {"pulumi.com/waitFor": "condition=Ready"}
 """Only 1.0 gives its policies a status."""
-"""Pulumi doesn't await custom resources by itself: without this, the smoke test would meet engines that still load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,8 @@ class KthenaServingArgs:
     engines: tuple[EnginePlan, ...]
     kthena: KthenaSettings
     scaling: EngineScaling | None = None
+    running: Running | None = None
+    """Where it is scaled: what of it runs now, None when it isn't there or nobody could look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +71,14 @@ class KthenaServing(pulumi.ComponentResource):
 
     def _create_serving(self, args: KthenaServingArgs, context: Context) -> pulumi.CustomResource:
         manifest = model_serving(args.model, args.engines, args.kthena, context).manifest()
-        if args.kthena.wait:
-            manifest["metadata"]["annotations"] = WAIT_FOR
-        roles = range(len(args.engines))
-        owned = [f"spec.template.roles[{index}].replicas" for index in roles] if args.scaling else []
+        manifest["metadata"]["annotations"] = FORCE | (WAIT_FOR if args.kthena.wait else {})
+        owned: list[str] = []
+        if args.scaling:
+            manifest = with_digest(manifest, context.image_pull_secret)
+            if args.running and changed(manifest, args.running):
+                manifest = with_replicas(manifest, args.running, _bounds(args.scaling, args.engines))
+            else:
+                owned = [f"spec.template.roles[{index}].replicas" for index in range(len(args.engines))]
         seconds = f"{_await_seconds(args)}s"
         timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
         return declare(manifest, self, context, custom_timeouts=timeouts, ignore_changes=owned)
@@ -85,6 +95,10 @@ class KthenaServing(pulumi.ComponentResource):
                 manifest["metadata"]["annotations"] = WAIT_FOR_SCALER
             created.append(declare(manifest, self, context, depends_on=[serving, *created]))
         return tuple(created)
+
+
+def _bounds(scaling: EngineScaling, engines: Sequence[EnginePlan]) -> dict[str, tuple[int, int]]:
+    return {plan.role: scaling.bounds(plan.role) for plan in engines}
 
 
 def _await_seconds(args: KthenaServingArgs) -> int:

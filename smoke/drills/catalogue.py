@@ -15,6 +15,7 @@ from smoke.cluster import ready
 from smoke.drills import needs
 from smoke.drills.drill import Drill, Ground
 from smoke.drills.needs import roles
+from smoke.drills.serving import ServingRole
 from smoke.errors import PermanentError
 from smoke.keys import smoke_key
 
@@ -34,10 +35,10 @@ def first_role(ground: Ground) -> str:
 
 async def scale_down(ground: Ground) -> None:
     """One engine fewer, and back."""
-    deployment = await ground.hands.engines(ground.model, first_role(ground))
-    replicas = deployment["spec"]["replicas"]
-    await ground.hands.scale(deployment, replicas - 1)
-    await ground.hands.scale(deployment, replicas)
+    engines = await ground.hands.engines(ground.model, first_role(ground))
+    replicas = engines.replicas if isinstance(engines, ServingRole) else engines["spec"]["replicas"]
+    await ground.hands.scale(engines, replicas - 1)
+    await ground.hands.scale(engines, replicas)
 
 
 async def roll_decode(ground: Ground) -> None:
@@ -172,9 +173,11 @@ async def _run(*command: str) -> str:
 _DRAIN: Final = "preStop and terminationGracePeriodSeconds from longestRequestSeconds, --shutdown-timeout, kv_load_failure_policy recompute"
 
 CATALOGUE: Final = (
-    Drill(name="scale-down", what="one prefill engine is taken away", carried_by=_DRAIN, act=scale_down, needs=needs.another_prefill),
-    Drill(name="roll-decode", what="every decode engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_decode),
-    Drill(name="roll-prefill", what="every prefill engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_prefill),
+    Drill(name="scale-down", what="one prefill engine is taken away", carried_by=_DRAIN, act=scale_down, needs=needs.one_to_spare),
+    Drill(name="roll-decode", what="every decode engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_decode,
+          needs=needs.another_group),
+    Drill(name="roll-prefill", what="every prefill engine is replaced", carried_by=f"{_DRAIN}, maxUnavailable 0", act=roll_prefill,
+          needs=needs.another_group),
     Drill(name="restart-router", what="every router is replaced", act=restart_router,
           carried_by="router.replicas of at least 2, readiness on /readiness, the gateway's retries before the first byte"),
     Drill(name="restart-gateway", what="every gateway pod is replaced", act=restart_gateway,

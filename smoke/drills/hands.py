@@ -2,19 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from kr8s.asyncio.objects import Pod
 
 from rules import labels, names
+from rules.kthena import SERVING_LABEL, WORKLOAD
 from smoke.cluster import Cluster, Object, Reply, ready
+from smoke.drills.serving import Patch, ServingRole, whole
 from smoke.errors import PermanentError, SmokeError, TemporaryError
 
 MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 PATIENCE_SECONDS: Final = 900.0
 FIELD_MANAGER: Final = {"fieldManager": "moonstack-drill"}
+Engines = Object | ServingRole
+"""A Deployment, or what stands for one on Kthena."""
 
 
 class Hands:
@@ -27,31 +32,45 @@ class Hands:
 
     async def deployments(self, selector: dict[str, str]) -> list[Object]:
         """Deployments whose pods carry these labels. Raises PermanentError when there is none."""
-        every = await self.cluster.items(self.cluster.path("deployments", group="apps/v1"))
-        found = [one for one in every if selector.items() <= one["spec"]["template"]["metadata"]["labels"].items()]
-        if not found:
-            raise PermanentError(f"no Deployment has pods with {selector}", "deploy the stack first")
-        return found
+        if found := await self._deployments(selector):
+            return found
+        raise PermanentError(f"no Deployment has pods with {selector}", "deploy the stack first")
 
-    async def engines(self, model: str, role: str) -> Object:
-        """The first Deployment of a role of a model."""
-        found = await self.deployments({labels.MODEL: names.slug(model), labels.ROLE: role})
-        return next((one for one in found if one["spec"]["replicas"]), found[0])
+    async def engines(self, model: str, role: str) -> Engines:
+        """The first Deployment of a role of a model, or the role of its ModelServing. Raises PermanentError."""
+        found = await self._deployments({labels.MODEL: names.slug(model), labels.ROLE: role})
+        if found:
+            return next((one for one in found if one["spec"]["replicas"]), found[0])
+        serving = await self.cluster.get(self.cluster.path("modelservings", names.model_serving(model), WORKLOAD))
+        if serving is None:
+            raise PermanentError(
+                f"neither a Deployment nor a ModelServing has engines of {model}", "deploy the stack first"
+            )
+        return ServingRole(serving, role)
 
-    async def pods_of(self, deployment: Object) -> list[Object]:
-        """The pods that a Deployment selects, those that are ending included."""
-        return await self.cluster.pods(deployment["spec"]["selector"]["matchLabels"])
+    async def pods_of(self, engines: Engines) -> list[Object]:
+        """The pods of a Deployment or role, those that are ending included."""
+        if isinstance(engines, ServingRole):
+            return await self.cluster.pods(engines.selector)
+        return await self.cluster.pods(engines["spec"]["selector"]["matchLabels"])
 
-    async def scale(self, deployment: Object, replicas: int) -> None:
-        """Set the number of pods and wait until so many are Ready and no other is left."""
-        path = self.cluster.path("deployments", deployment["metadata"]["name"], "apps/v1")
+    async def scale(self, engines: Engines, replicas: int) -> None:
+        """Set the number of pods (of a role: in each group) and wait until so many are Ready and no other is left."""
+        if isinstance(engines, ServingRole):
+            await self._change(engines, engines.scaled(replicas))
+            return
+        path = self.cluster.path("deployments", _name(engines), "apps/v1")
         await self._write("PATCH", f"{path}/scale", {"spec": {"replicas": replicas}})
-        await self._until(lambda: self._settled(deployment, replicas), f"{replicas} pods of {_name(deployment)}")
+        await self._until(lambda: self._settled(engines, replicas), f"{replicas} pods of {_name(engines)}")
 
-    async def restart(self, deployment: Object) -> None:
+    async def restart(self, engines: Engines) -> None:
         """Roll every pod, and wait until the last old one is gone and all new ones are Ready."""
-        old = {pod["metadata"]["uid"] for pod in await self.pods_of(deployment)}
+        old = {pod["metadata"]["uid"] for pod in await self.pods_of(engines)}
         stamp = {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}
+        if isinstance(engines, ServingRole):
+            await self._change(engines, engines.restarted(stamp), old)
+            return
+        deployment = engines
         body = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
         await self._write("PATCH", self.cluster.path("deployments", _name(deployment), "apps/v1"), body)
 
@@ -74,7 +93,7 @@ class Hands:
 
             async def evicted(pod: Object = pod, body: dict[str, Any] = body) -> bool:
                 reply = await self.cluster.call("POST", f"{self._pod(pod)}/eviction", body=body)
-                if reply.status not in (200, 201, 429):
+                if reply.status not in (200, 201, 404, 429):  # 404: it went with its group
                     raise _refused(reply, f"the eviction of {_name(pod)}")
                 return reply.status != 429
 
@@ -86,7 +105,7 @@ class Hands:
 
         Process 1 of a container can't be killed from inside, and deleting a pod is no crash: the kubelet honours its grace.
         """
-        before = _restarts(pod)
+        before, uid = _restarts(pod), pod["metadata"]["uid"]
         handle = await Pod(pod, api=self.cluster.api)
         try:
             await handle.exec(["/bin/sh", "-c", "kill -9 -1"], container="engine", check=False)
@@ -96,12 +115,19 @@ class Hands:
 
         async def back() -> bool:
             now = await self.cluster.get(self._pod(pod))
-            return now is not None and _restarts(now) > before and ready(now)
+            if now is None or not ready(now):
+                return False
+            return _restarts(now) > before or now["metadata"]["uid"] != uid  # Kthena makes the pod anew
 
         await self._until(back, f"the restart of {_name(pod)}")
+        if name := _serving(pod):
+            await self._until(lambda: self._whole(name), f"all of {name} being available")
 
     async def _replaced(self, pod: Object) -> None:
         """Wait until a pod is gone and its owner is whole again."""
+        if name := _serving(pod):
+            await self._until(lambda: self._whole(name, {pod["metadata"]["uid"]}), f"the replacement of {_name(pod)}")
+            return
         owner = (await self.deployments({key: pod["metadata"]["labels"][key] for key in _identity(pod)}))[0]
 
         async def whole() -> bool:
@@ -110,12 +136,27 @@ class Hands:
 
         await self._until(whole, f"the replacement of {_name(pod)}")
 
+    async def _deployments(self, selector: dict[str, str]) -> list[Object]:
+        every = await self.cluster.items(self.cluster.path("deployments", group="apps/v1"))
+        return [one for one in every if selector.items() <= one["spec"]["template"]["metadata"]["labels"].items()]
+
+    async def _change(self, role: ServingRole, patch: Patch, old: Set[str] = frozenset()) -> None:
+        await self._write("PATCH", self.cluster.path("modelservings", role.name, WORKLOAD), patch)
+        await self._until(lambda: self._whole(role.name, old), f"all of {role.name} being available")
+
+    async def _whole(self, name: str, old: Set[str] = frozenset()) -> bool:
+        """A ModelServing of which none of the old pods is left."""
+        serving = await self.cluster.get(self.cluster.path("modelservings", name, WORKLOAD))
+        pods = await self.cluster.pods({SERVING_LABEL: name})
+        return serving is not None and whole(serving, pods) and not old & {pod["metadata"]["uid"] for pod in pods}
+
     async def _settled(self, deployment: Object, replicas: int) -> bool:
         pods = await self.pods_of(deployment)
         return len(pods) == replicas and all(ready(pod) for pod in pods)
 
     async def _write(self, method: str, path: str, body: Any) -> None:
-        kind = MERGE if method == "PATCH" else "application/json"
+        patch = JSON_PATCH if isinstance(body, list) else MERGE
+        kind = patch if method == "PATCH" else "application/json"
         params = FIELD_MANAGER if method == "PATCH" else None
         reply = await self.cluster.call(method, path, params=params, body=body, kind=kind)
         if reply.status not in (200, 201, 202):
@@ -138,6 +179,11 @@ class Hands:
 
 def _name(thing: Object) -> str:
     return thing["metadata"]["name"]
+
+
+def _serving(pod: Object) -> str | None:
+    """The ModelServing that a pod is of."""
+    return pod["metadata"]["labels"].get(SERVING_LABEL)
 
 
 def _identity(pod: Object) -> list[str]:
