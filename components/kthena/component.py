@@ -7,12 +7,13 @@ from typing import Final
 import pulumi
 
 from components.context import Context
+from components.disruption import groups_budget
 from components.kthena.autoscaling import autoscaling_objects
 from components.kthena.networking import model_route, model_server
 from components.kthena.serving import model_serving, restart_grace_seconds
 from components.objects import declare
 from components.serving_plan import EnginePlan
-from rules import kthena, timing
+from rules import kthena, labels, names, timing
 from rules.serving_replicas import Running, changed, with_digest, with_replicas
 from settings.autoscaling import EngineScaling
 from settings.kthena import KthenaSettings
@@ -40,12 +41,13 @@ class KthenaServingArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class KthenaServingResources:
-    """The model's objects; `scalers` are empty where nothing scales."""
+    """The model's objects; `scalers` are empty where nothing scales, and one group alone has no budget: a drain goes on."""
 
     serving: pulumi.CustomResource
     server: pulumi.CustomResource
     route: pulumi.CustomResource
     scalers: tuple[pulumi.CustomResource, ...]
+    budget: pulumi.CustomResource | None
 
 
 class KthenaServing(pulumi.ComponentResource):
@@ -66,6 +68,7 @@ class KthenaServing(pulumi.ComponentResource):
             server=server,
             route=declare(model_route(args.model, context).manifest(), self, context, depends_on=[serving, server]),
             scalers=self._create_scalers(args, serving, context),
+            budget=self._create_budget(args, context),
         )
         self.register_outputs({"route": self.resources.route.id})
 
@@ -83,6 +86,13 @@ class KthenaServing(pulumi.ComponentResource):
         timeouts = pulumi.CustomTimeouts(create=seconds, update=seconds)
         return declare(manifest, self, context, custom_timeouts=timeouts, ignore_changes=owned)
 
+    def _create_budget(self, args: KthenaServingArgs, context: Context) -> pulumi.CustomResource | None:
+        groups, name = args.model.groups, names.model_serving(args.model.name)
+        if groups < 2:
+            return None
+        selector = {labels.MODEL: names.slug(args.model.name), "app.kubernetes.io/component": "engine"}
+        return declare(groups_budget(name, selector, groups, _group_pods(args), context), self, context)
+
     def _create_scalers(
         self, args: KthenaServingArgs, serving: pulumi.CustomResource, context: Context
     ) -> tuple[pulumi.CustomResource, ...]:
@@ -95,6 +105,15 @@ class KthenaServing(pulumi.ComponentResource):
                 manifest["metadata"]["annotations"] = WAIT_FOR_SCALER
             created.append(declare(manifest, self, context, depends_on=[serving, *created]))
         return tuple(created)
+
+
+def _group_pods(args: KthenaServingArgs) -> int:
+    """Pods of a group, as few as its scaler leaves."""
+    engines = {
+        plan.role: args.scaling.bounds(plan.role)[0] if args.scaling else plan.placement.replicas
+        for plan in args.engines
+    }
+    return sum(engines[plan.role] * plan.placement.nodes for plan in args.engines)
 
 
 def _bounds(scaling: EngineScaling, engines: Sequence[EnginePlan]) -> dict[str, tuple[int, int]]:

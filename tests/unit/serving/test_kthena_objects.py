@@ -218,6 +218,23 @@ def scaled(declare_stack: Any, kthena: dict[str, Any]) -> Any:
     return declare_stack(lambda context: KthenaServing("big", args, context))
 
 
+@pytest.mark.parametrize(("groups", "nodes", "kept"), [(1, 1, None), (2, 1, 2), (3, 1, 4), (2, 2, 3)])
+def test_one_group_may_be_taken_away_at_a_time(groups: int, nodes: int, kept: int | None, declare_stack: Any):
+    """A group of one prefill engine on `nodes` nodes and one decode engine."""
+    values = stack()
+    values["models"][0]["groups"] = groups
+    values["models"][0]["prefill"]["nodes"] = nodes
+    values["nodePools"][0]["count"] = 20
+    settings, plans = built(values)
+    args = KthenaServingArgs(model=settings.models[0], engines=tuple(plans), kthena=settings.kthena)
+    recorder = declare_stack(lambda context: KthenaServing("big", args, context))
+    made = recorder.created("PodDisruptionBudget")
+    assert [one["spec"]["minAvailable"] for one in made.values()] == ([kept] if kept else [])
+    template = recorder.created("ModelServing")["big"]["spec"]["template"]["roles"][0]["entryTemplate"]
+    for one in made.values():
+        assert one["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
 def test_the_settings_of_kthena_reach_its_objects():
     values = stack()
     values["kthena"] = {"recovery": "RoleRecreate", "topologyTier": 3}
