@@ -47,8 +47,8 @@ class Shape:
     grpc_port: int = ports.GATEWAY_GRPC
     channel_port: int | None = None
     """Port of the external channel, None when there is none."""
-    kthena_port: int | None = None
-    """Port of Kthena's router, None without a model on Kthena."""
+    kthena_ports: tuple[int, ...] = ()
+    """Ports of Kthena's router, its Service's and its pods': a policy sees either, by network plugin. Empty without a model on Kthena."""
     weights_port: int | None = None
     """Port of the object store or hub that pods load weights from, None if none does."""
     etcd_ports: tuple[int, ...] = ()
@@ -84,8 +84,8 @@ def _control() -> Iterator[Flow]:
 def _optional(shape: Shape) -> Iterator[Flow]:
     if shape.channel_port:
         yield Flow(GATEWAY, CHANNEL, (shape.channel_port,))
-    if shape.kthena_port:
-        yield Flow(GATEWAY, KTHENA_ROUTER, (shape.kthena_port,))
+    if shape.kthena_ports:
+        yield Flow(GATEWAY, KTHENA_ROUTER, shape.kthena_ports)
         yield Flow(KTHENA_ROUTER, ENGINE, (ports.ENGINE,))
     if shape.weights_port:
         yield Flow(ENGINE, WEIGHTS, (shape.weights_port,))

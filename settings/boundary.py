@@ -18,13 +18,14 @@ def network_policies(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _shape(settings: Settings) -> flow.Shape:
     on_kthena = any(model.backend == "kthena" for model in settings.models)
+    routers = {int(settings.gateway.kthena_router.rpartition(":")[2]), settings.network.kthena_router_port}
     ha = settings.kv_store.ha if settings.kv_store.enabled else None
     fetched = [model.weights for model in settings.models if model.weights.source in FETCHED]
     return flow.Shape(
         http_port=settings.gateway.http_port,
         grpc_port=settings.gateway.grpc_port,
         channel_port=settings.channel.base_url.port if settings.channel.enabled else None,
-        kthena_port=int(settings.gateway.kthena_router.rpartition(":")[2]) if on_kthena else None,
+        kthena_ports=tuple(sorted(routers)) if on_kthena else (),
         weights_port=_port(fetched[0].endpoint) if fetched else None,
         etcd_ports=tuple(sorted({int(each.rpartition(":")[2]) for each in ha.etcd})) if ha else (),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from rules.network_policy import EVERYWHERE
-from settings.base import DnsLabel, Group
+from settings.base import DnsLabel, Group, Port
 
 
 def _cidr(value: str) -> str:
@@ -42,3 +42,5 @@ class NetworkSettings(Group):
     """Prometheus scrapes from here."""
     kthena_namespace: DnsLabel = "kthena-system"
     """Kthena's router and controllers are here."""
+    kthena_router_port: Port = 8080
+    """Port that the pods of Kthena's router listen on: most network plugins judge by it, and not by the port of `gateway.kthenaRouter`."""

@@ -179,6 +179,23 @@ def test_prometheus_scrapes_metrics_from_its_own_namespace_only():
     assert allowed(moved, elsewhere("observe"), pod(flow.GATEWAY), ports.GATEWAY_METRICS)
 
 
+def test_the_gateway_reaches_kthenas_router_by_its_services_port_and_by_its_pods():
+    """A network plugin that judges behind the Service's translation sees port 8080, where the gateway asked for 80."""
+    router, gateway = elsewhere("kthena-system"), pod(flow.GATEWAY)
+    values = dev()
+    values["kthena"] = {"release": "1.0", "scheduler": "default-scheduler", "gang": False}
+    values["models"][0]["backend"] = "kthena"
+    served = Settings.from_mapping(values | {"network": {}})
+    for port, is_open in ((80, True), (8080, True), (8443, False)):
+        assert allowed(served, gateway, router, port) == is_open
+        assert not allowed(stack(), gateway, router, port), "no model is on Kthena"
+    assert allowed(served, router, pod(flow.ENGINE), ports.ENGINE), (
+        "so that it scales by the engines' metrics, and asks them"
+    )
+    moved = Settings.from_mapping(values | {"network": {"kthenaRouterPort": 9000}})
+    assert allowed(moved, gateway, router, 9000) and not allowed(moved, gateway, router, 8080)
+
+
 def test_every_pod_may_ask_dns_where_dns_is():
     dns = elsewhere("kube-system", **{"k8s-app": "kube-dns"})
     for one in (*flow.PARTS, "stranger"):

@@ -124,6 +124,7 @@ CHANGES: dict[str, Any] = {
     **{f"network.{name}": ["192.0.2.0/24"] for name in ("clients", "apiServer", "dns", "channel", "weights", "etcd")},
     "network.monitoringNamespace": "watching",
     "network.kthenaNamespace": "routers",
+    "network.kthenaRouterPort": 8081,
 }
 ELSEWHERE = {"kthena.await", "nodePools.nodes", "network.enforced"}
 """What no manifest shows: how long Pulumi waits (test_kthena_objects.py), patches of nodes (below), what smoke and preflight
