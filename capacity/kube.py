@@ -3,7 +3,7 @@
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,9 @@ import httpx
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MERGE = "application/merge-patch+json"
+OPERATIONS = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
@@ -59,6 +61,17 @@ class Kube:
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Merge-patch an object. Raises KubeError."""
         return await self._call("PATCH", path, content=json.dumps(body), headers={"content-type": MERGE})
+
+    async def operate(self, path: str, operations: Sequence[Mapping[str, Any]]) -> bool:
+        """JSON-patch an object: all operations or none. False where one doesn't fit what is there, or nothing is. Raises KubeError."""
+        headers = {"content-type": OPERATIONS, "accept": METADATA_ONLY}
+        try:
+            await self._call("PATCH", path, content=json.dumps(operations), headers=headers)
+        except KubeError as error:
+            if error.status not in (404, 422):
+                raise
+            return False
+        return True
 
     async def apply(self, path: str, body: Mapping[str, Any], manager: str) -> Any:
         """Server-side apply exactly the given fields as their owner. Raises KubeError."""

@@ -17,6 +17,7 @@ from rules import channel_gate, labels, names
 from rules.channel_gate import channel_gate_file
 from rules.channel_panels import Price
 from rules.envoy_keys import FILE, ClientKey, client_keys_file
+from rules.key_ends import key_ends
 from settings.key_values import Stage
 from settings.keys import KeySettings
 from settings.settings import Settings
@@ -111,10 +112,18 @@ class ApiKeys(pulumi.ComponentResource):
         return self._declare(metadata, {FILE: nobody if args.external else text}, **_owned_by_agent(args))
 
     def _create_channel_keys(self, args: ApiKeysArgs) -> pulumi.CustomResource:
-        outbound = {key.id for key in args.keys if key.outbound}
+        """With each key's end beside the values: the agent takes an ended value away, and the operator renders it empty."""
+        outbound = {key.id: key.expires for key in args.keys if key.outbound}
         current = {v.id: v for v in args.versions if v.id in outbound and v.stage == "current"}
+        ends = key_ends(outbound.items()) if args.agent and not self._external else ""
+        more: dict[str, Any] = {"annotations": {labels.KEY_ENDS: ends}} if ends else {}
         return self._create_secret(
-            names.CHANNEL_KEYS, current, consumer=names.GATEWAY, labels={labels.PURPOSE: "channel"}
+            names.CHANNEL_KEYS,
+            current,
+            consumer=names.GATEWAY,
+            labels={labels.PURPOSE: "channel"},
+            ends=outbound,
+            **more,
         )
 
     def _create_channel_gate(self, args: ApiKeysArgs) -> pulumi.CustomResource:
@@ -128,7 +137,14 @@ class ApiKeys(pulumi.ComponentResource):
         return declare(manifest, self, self._context, **_owned_by_agent(args))
 
     def _create_secret(
-        self, name: str, versions: Mapping[str, KeyVersion], *, consumer: str, immutable: bool = False, **more: Any
+        self,
+        name: str,
+        versions: Mapping[str, KeyVersion],
+        *,
+        consumer: str,
+        immutable: bool = False,
+        ends: Mapping[str, datetime | None] | None = None,
+        **more: Any,
     ) -> pulumi.CustomResource:
         """A Secret with one file a version, by the program or by the External Secrets operator."""
         metadata = self._metadata(name, consumer, **more)
@@ -137,7 +153,9 @@ class ApiKeys(pulumi.ComponentResource):
                 file: (version.id, version.stage) for file, version in versions.items()
             }
             refresh = ONCE if immutable else EVERY_MINUTE
-            return declare(external_secret(self._external, metadata, files, refresh=refresh), self, self._context)
+            return declare(
+                external_secret(self._external, metadata, files, refresh=refresh, ends=ends or {}), self, self._context
+            )
         return self._declare(metadata, {file: version.value for file, version in versions.items()}, immutable=immutable)
 
     def _declare(

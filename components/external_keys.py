@@ -1,7 +1,9 @@
 """Keys that the External Secrets operator brings into the cluster, so that no value enters Pulumi's state."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from components.objects import Manifest
@@ -42,12 +44,15 @@ def external_secret(
     files: Mapping[str, tuple[str, Stage]],
     *,
     refresh: str,
+    ends: Mapping[str, datetime | None] | None = None,
 ) -> Manifest:
     """An ExternalSecret whose Secret has the same name, labels and annotations; `files` maps file → key id and stage.
 
+    `ends` maps file → moment from which the file is empty: the operator renders it anew with each refresh.
     `OnChange` and not `immutable`: the operator (2.9.0) never touches an immutable Secret again, its labels neither,
     nor one whose interval is 0, and readers find a key's current version by its label.
     """
+    timed = {file: _until(file, end) for file, end in (ends or {}).items() if end and file in files}
     shown = {field: dict(metadata[field]) for field in ("labels", "annotations") if field in metadata}
     return {
         "apiVersion": API,
@@ -60,7 +65,12 @@ def external_secret(
             "secretStoreRef": {"name": store.name, "kind": store.kind},
             "target": {
                 "name": metadata["name"],
-                "template": {"type": "Opaque", "metadata": shown, "mergePolicy": "Merge"},
+                "template": {
+                    "type": "Opaque",
+                    "metadata": shown,
+                    "mergePolicy": "Merge",
+                    **({"data": timed} if timed else {}),
+                },
             },
             "data": [
                 {
@@ -74,3 +84,8 @@ def external_secret(
             ],
         },
     }
+
+
+def _until(file: str, end: datetime) -> str:
+    """A template (Go's, with sprig's functions) that is the file's value before its end, and empty from then on."""
+    return f'{{{{ if lt (now).Unix {math.ceil(end.timestamp())} }}}}{{{{ index . "{file}" }}}}{{{{ end }}}}'

@@ -59,11 +59,13 @@ def account(context: Context) -> Manifest:
 
 
 def role(config: AgentConfig, context: Context) -> Manifest:
-    """Reads the versions by name, writes (and never reads) the gateway's two files, keeps its count, nudges pods."""
+    """Reads the versions by name, writes (and never reads) the gateway's files, keeps its count, nudges pods."""
     versions = sorted(name for key in config.keys for name in key.secrets)
+    ending = any(key.outbound and key.expires for key in config.keys)
+    written = [names.CLIENT_KEYS, *([names.CHANNEL_KEYS] if ending else [])]
     rules = [
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": versions},
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": [names.CLIENT_KEYS]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": written},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"], "resourceNames": [config.usage]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"], "resourceNames": [names.CHANNEL_GATE]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]},

@@ -11,7 +11,7 @@ import httpx
 import kr8s
 
 from rotation.run import RotationError
-from rules import names
+from rules import labels, names
 from rules.envoy_keys import FILE, client_keys
 from rules.fingerprint import fingerprint
 from rules.key_use import last_use
@@ -47,6 +47,12 @@ class LiveCluster:
             return {fingerprint(data[key.id])} if key.id in data else set()
         text = self._secret(names.CLIENT_KEYS).get(FILE)
         return {fingerprint(entry.value) for entry in client_keys(text) if entry.id == key.id} if text else set()
+
+    def kept(self, key: KeySettings) -> Set[str]:
+        """The versions of a key that have a Secret of their own, as its annotation names them."""
+        found = self._api.get("secrets", label_selector={labels.KEY_ID: key.id})
+        annotations = [secret.raw["metadata"].get("annotations") or {} for secret in found]
+        return {one[labels.KEY_FINGERPRINT] for one in annotations if labels.KEY_FINGERPRINT in one}
 
     def deploy(self) -> None:
         """`pulumi up` on the stack, its output to the user. Raises RotationError if it fails."""

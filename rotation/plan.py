@@ -15,6 +15,8 @@ class World:
 
     store: Mapping[Stage, str]
     cluster: Set[str]
+    kept: Set[str] = field(default_factory=frozenset)
+    """Versions that have a Secret of their own in the cluster."""
     proven: Set[str] = field(default_factory=frozenset)
     """Versions that every gateway (or the channel, for an outbound key's next) was seen to accept, in this run."""
     outbound: bool = False
@@ -25,20 +27,24 @@ class World:
 
 
 def next_action(world: World) -> Action:
-    """The one next step. An inbound key's versions are all in the cluster; an outbound key has only its current one there."""
+    """The one next step. An inbound key's versions are all in the cluster; an outbound key has only its current one there.
+
+    A version that the store dropped has not left before its Secret has.
+    """
     store = world.store
     due = {store["current"]} if world.outbound else set(store.values())
+    deployed = world.cluster == due and world.kept <= set(store.values())
     if "next" in store:
-        if world.cluster != due:
+        if not deployed:
             return "deploy"
         return "promote" if store["next"] in world.proven else "prove"
     if "previous" in store:
-        if world.cluster != due:
+        if not deployed:
             return "deploy"
         if store["current"] not in world.proven:
             return "prove"
         return "drop" if world.outbound or world.overlap_over else "wait"
-    if world.cluster != due:
+    if not deployed:
         return "deploy"
     if not world.begun:
         return "stage"

@@ -33,7 +33,14 @@ class Store(Protocol):
 class Cluster(Protocol):
     """The stack as it runs."""
 
-    def fingerprints(self, key: KeySettings) -> Set[str]: ...
+    def fingerprints(self, key: KeySettings) -> Set[str]:
+        """The versions that the gateways have."""
+        ...
+
+    def kept(self, key: KeySettings) -> Set[str]:
+        """The versions that have a Secret of their own."""
+        ...
+
     def deploy(self) -> None: ...
     def unseen_since(self, key: KeySettings, versions: Versions) -> datetime | None:
         """Since when nobody has used the previous version; no earlier than the current one is in the cluster."""
@@ -105,6 +112,7 @@ class Rotation:
         return World(
             store={stage: fingerprint(value) for stage, value in versions.items()},
             cluster=self.cluster.fingerprints(self.key),
+            kept=self.cluster.kept(self.key),
             proven=frozenset(self.proven),
             outbound=self.key.outbound,
             overlap_over=self.force or self._overlap_is_over(versions),

@@ -1,5 +1,7 @@
 """The agent's loop: read versions, count use, render the list of keys and the channel's gate, and write them when they changed.
 
+Values of the channel's keys that have ended are taken out of the gateway's Secret.
+
 Off the request path: while the agent is away, gateways go on with the last list.
 """
 
@@ -17,10 +19,11 @@ from capacity.keys.last_use import LastUse, version_counts
 from capacity.keys.quotas import closed, exhausted, meters
 from capacity.keys.usage import Usage, token_counts
 from capacity.kube import Kube, KubeError
-from rules import channel_gate, names
+from rules import channel_gate, labels, names
 from rules.channel_gate import channel_gate_file
 from rules.digest import short
 from rules.envoy_keys import FILE, ClientKey, client_keys_file, version_name
+from rules.key_ends import key_ends
 from rules.key_use import FILE as USAGE_FILE
 
 REWRITE_SECONDS: Final = 60.0
@@ -39,6 +42,8 @@ class KeyAgent:
         self._saved: dict[str, Any] = {}
         self._written = ("", "")
         self._written_at = 0.0
+        self._ended: set[str] = set()
+        self._ended_at = 0.0
 
     async def run(self) -> None:
         """Until cancelled. A step that fails is tried again: the API server or a gateway may be away for a while."""
@@ -58,6 +63,7 @@ class KeyAgent:
         keys = render(self._config, values, usage.used, now)
         await self._write(keys, channel_gate_file(closed(self._config, usage.used, now)), pods)
         await self._save(usage)
+        await self._take_away(ended(self._config, now))
 
     async def _usage_at(self, now: datetime) -> Usage:
         if self._usage is None:
@@ -121,6 +127,22 @@ class KeyAgent:
         for pod in pods:
             await self._nudge(pod, short([keys, gate]))
 
+    async def _take_away(self, keys: set[str]) -> None:
+        """Values of the channel's keys that have ended leave the gateway's Secret; once a minute again, should one be back.
+
+        Only where the Secret says the same ends as the configuration: a deployment that gave a key a new one came first then.
+        """
+        now = asyncio.get_running_loop().time()
+        if not keys or (keys == self._ended and now - self._ended_at < REWRITE_SECONDS):
+            return
+        declared = key_ends((key.id, key.expires) for key in self._config.keys if key.outbound)
+        for key_id in sorted(keys):
+            same = {"op": "test", "path": f"/metadata/annotations/{_pointer(labels.KEY_ENDS)}", "value": declared}
+            gone = {"op": "remove", "path": f"/data/{key_id}"}
+            if await self._kube.operate(self._path("secrets", names.CHANNEL_KEYS), [same, gone]):
+                log.info("key %s has ended: its value is out of %s", key_id, names.CHANNEL_KEYS)
+        self._ended, self._ended_at = keys, now
+
     async def _nudge(self, pod: Mapping[str, Any], digest: str) -> None:
         """A changed annotation makes the kubelet sync the pod, and with it its Secrets, at once."""
         annotation = self._config.digest_annotation
@@ -141,6 +163,16 @@ class KeyAgent:
 
     def _path(self, kind: str, name: str = "") -> str:
         return f"/api/v1/namespaces/{self._config.namespace}/{kind}" + (f"/{name}" if name else "")
+
+
+def ended(config: AgentConfig, now: datetime) -> set[str]:
+    """The outbound keys whose life is over."""
+    return {key.id for key in config.keys if key.outbound and key.expires is not None and key.expires <= now}
+
+
+def _pointer(name: str) -> str:
+    """A member's name in a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def render(config: AgentConfig, values: Mapping[str, str], used: Mapping[str, float], now: datetime) -> str:

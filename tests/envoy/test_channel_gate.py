@@ -1,9 +1,11 @@
 """The channel's gate: closed for some clients while it runs, with a reason, and never for what the cluster answers."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
 
+from bench.simulated.gateway import fake_key
 from capacity.keys.config import AgentConfig, AgentKey
 from capacity.keys.quotas import closed, meters
 from capacity.keys.usage import token_counts
@@ -57,6 +59,41 @@ def test_the_cluster_still_answers_clients_whose_channel_is_closed_and_the_gate_
     this.gateway.write_gate({})
     wait_for(lambda: ask(this, clients["client"]).status_code == 200)
     assert ask(this, clients["client"]).headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
+
+
+@pytest.mark.parametrize("left", [{}, {"out": ""}], ids=["the agent took it", "the operator emptied it"])
+def test_a_key_that_ended_is_sent_by_nobody_and_its_successor_by_everybody(world, left):
+    """What a pod is given, in either order of its two folders: gate shut and value gone, then the new value and gate open."""
+    this = world(keys=KEYS)
+    clients = everyone(this)
+    this.router.fault = 503
+    assert ask(this, clients["client"]).status_code == 200
+    close(this, clients, client="key-expired", other="key-expired")
+    this.channel.seen.clear()
+    this.gateway.channel.write(left)
+    for _ in range(10):
+        answer = ask(this, clients["client"])
+        assert (answer.status_code, answer.headers["x-moonstack-limit"]) == (502, "key-expired")
+        assert "has expired" in answer.json()["error"]["message"]
+        time.sleep(0.1)
+    assert this.channel.seen == [], "nothing leaves"
+    successor = fake_key()
+    this.gateway.channel.write({"out": successor})
+    this.gateway.write_gate({})
+    wait_for(lambda: ask(this, clients["client"]).status_code == 200)
+    wait_for(
+        lambda: ask(this, clients["client"]) and this.channel.seen[-1].headers["authorization"] == f"Bearer {successor}"
+    )
+
+
+def test_a_pod_that_starts_after_the_key_has_ended_serves_the_cluster_and_says_why_the_channel_does_not(world):
+    this = world(keys=KEYS, keyed=False)
+    clients = everyone(this)
+    assert ask(this, clients["client"]).headers["x-moonstack-served-by"] == "cluster/chat"
+    this.router.fault = 503
+    close(this, clients, client="key-expired")
+    assert ask(this, clients["client"]).json()["error"]["code"] == "channel_unavailable"
+    assert this.channel.seen == []
 
 
 def test_a_closed_channel_is_tried_once_and_not_at_every_other_expert(world):

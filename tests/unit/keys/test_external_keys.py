@@ -3,6 +3,7 @@
 import base64
 import re
 import secrets
+from datetime import UTC, datetime
 
 import pulumi
 import pytest
@@ -86,6 +87,25 @@ def test_the_channel_key_follows_the_current_label(declared):
         {"secretKey": "channel", "remoteRef": {"key": "moonstack/dev/channel", "version": "AWSCURRENT"}}
     ]
     assert (spec["refreshPolicy"], spec["refreshInterval"]) == ("Periodic", "1m")
+
+
+def test_the_operator_empties_a_channel_key_at_its_end(values):
+    """A Secret of the operator is rendered by its templates with every refresh; the clock is in them (`now`, of sprig)."""
+    end = datetime(2030, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
+    keys = [dict(KEYS["keys"][0]), {**KEYS["keys"][1], "expires": end.isoformat()}]
+
+    def program(context):
+        ApiKeys("keys", ApiKeysArgs.of(stack(keys=keys), (version("channel", values["channel"]),)), context)
+
+    found = {one.name: plain(one.inputs) for one in deploy(program)}
+    template = found[names.CHANNEL_KEYS]["spec"]["target"]["template"]
+    seconds = int(end.timestamp()) + 1
+    assert template["data"] == {
+        "channel": f'{{{{ if lt (now).Unix {seconds} }}}}{{{{ index . "channel" }}}}{{{{ end }}}}'
+    }
+    assert labels.KEY_ENDS not in template["metadata"].get("annotations", {}), "nobody else takes it away"
+    kept = found[names.key_version("channel", fingerprint(values["channel"]))]["spec"]["target"]["template"]
+    assert "data" not in kept, "what is fetched once is rendered once"
 
 
 def test_an_external_secret_is_exactly_what_the_operator_is_to_be_told():

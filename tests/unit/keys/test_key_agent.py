@@ -58,6 +58,10 @@ class FakeKube:
         else:
             self.objects[self._key(path)].setdefault("data", {}).update(body["data"])
 
+    async def operate(self, path: str, operations: Any) -> bool:
+        """Nothing is there that could be taken away."""
+        return False
+
     def listed(self) -> dict[str, bool]:
         text = base64.b64decode(self.objects["secrets/" + names.CLIENT_KEYS]["data"][FILE]).decode()
         return {entry.value: entry.exhausted for entry in client_keys(text)}

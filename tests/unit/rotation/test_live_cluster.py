@@ -10,7 +10,7 @@ import pytest
 
 from rotation.cluster import LiveCluster
 from rotation.run import RotationError
-from rules import names
+from rules import labels, names
 from rules.envoy_keys import version_name
 from rules.fingerprint import fingerprint
 from rules.key_use import FILE, LAST_USE
@@ -30,6 +30,12 @@ class Api:
         self.objects: dict[tuple[str, str], dict] = {}
 
     def get(self, kind, name=None, label_selector=None):
+        if kind == "secrets" and label_selector:
+            metadata = [one["metadata"] for (of, _), one in self.objects.items() if of == kind]
+            wanted = label_selector.items()
+            return iter(
+                [SimpleNamespace(raw={"metadata": m}) for m in metadata if wanted <= m.get("labels", {}).items()]
+            )
         if label_selector:
             assert label_selector == {"app.kubernetes.io/name": names.KEY_AGENT}
             return iter([SimpleNamespace(ready=lambda: self.ready)])
@@ -85,3 +91,13 @@ def test_without_an_agent_the_time_alone_counts(api, versions):
     api.ready = False
     used(api, versions["previous"])
     assert ask(versions, agent=False) == BORN
+
+
+def test_the_versions_that_have_a_secret_of_their_own_are_told_by_their_annotation(api):
+    for number, (key_id, fingerprint_of) in enumerate({"dev-client": "a" * 32, "other": "b" * 32}.items()):
+        shown = {"labels": {labels.KEY_ID: key_id}, "annotations": {labels.KEY_FINGERPRINT: fingerprint_of}}
+        api.objects["secrets", f"key-{number}"] = {"metadata": shown}
+    api.objects["secrets", "bare"] = {"metadata": {"labels": {labels.KEY_ID: "dev-client"}}}
+    settings = Settings.from_mapping(dev())
+    key = next(key for key in settings.keys.keys if key.id == "dev-client")
+    assert LiveCluster(settings, ("pulumi",)).kept(key) == {"a" * 32}

@@ -29,6 +29,8 @@ class World:
     def __init__(self, store, key: KeySettings) -> None:
         self.store, self.key = store, key
         self.accepted_values: set[str] = set()
+        self.secrets: set[str] = set()
+        """Values of the versions' own Secrets."""
         self.calls, self.kill_at = 0, 0
         self.after = False
         self.history: list[set[str]] = []
@@ -63,13 +65,20 @@ class World:
     def fingerprints(self, key):
         return {fingerprint(value) for value in self.accepted_values}
 
+    def kept(self, key):
+        return {fingerprint(value) for value in self.secrets}
+
     def deploy(self):
+        """What is new comes first, and what is gone goes last, as Pulumi does it."""
+
         def act():
             versions = self.store.read([self.key.id])[self.key.id]
             self.accepted_values = {versions["current"]} if self.key.outbound else set(versions.values())
             self.history.append(set(self.accepted_values))
 
         self.step(act)
+        self.step(lambda: self.secrets.update(self.store.read([self.key.id])[self.key.id].values()))
+        self.step(lambda: self.secrets.intersection_update(self.store.read([self.key.id])[self.key.id].values()))
 
     def unseen_since(self, key, versions):
         return self.last_use
@@ -113,12 +122,12 @@ def rotation(world: World, new: str, **how) -> Rotation:
 
 @pytest.mark.parametrize("key", [INBOUND, OUTBOUND], ids=["inbound", "outbound"])
 def test_a_rotation_ends_with_the_new_key_alone(store, key):
-    world, old = world_with(store, key)
+    world, _ = world_with(store, key)
     new = fresh()
     assert rotation(world, new).run() is True
     assert store.read(["app"]) == {"app": {"current": new}}
     assert world.accepted_values == {new}
-    assert old not in world.accepted_values
+    assert world.secrets == {new}, "no Secret keeps the old one"
 
 
 def test_both_versions_are_accepted_before_the_new_one_is_used(store):
@@ -149,6 +158,7 @@ def test_a_rotation_killed_at_every_step_goes_on_and_never_leaves_a_moment_witho
         versions = store.read(["app"])["app"]
         assert list(versions) == ["current"], f"killed at {kill_at}"
         assert world.accepted_values == {versions["current"]}, f"killed at {kill_at}"
+        assert world.secrets == {versions["current"]}, f"killed at {kill_at}: a Secret keeps a version that is gone"
     else:
         pytest.fail("a rotation has more steps than were killed")
 
