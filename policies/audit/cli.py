@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from policies.audit import cluster, engine, state
+from policies.audit import cluster, engine, leftovers, state
 from policies.audit.run import Audit, Place, Unreadable, audit
 from policies.audit.search import Canaries
 from settings.command_line import stack_name, writable
@@ -44,7 +44,7 @@ def audit_command(
     Exit 1 if any is found, 2 if none is and a place could not be read.
     """
     try:
-        settings = Settings.from_stack_file(Path(f"Pulumi.{stack}.yaml"))
+        settings = Settings.from_stack_file(Path(f"Pulumi.{stack}.yaml"), as_deployed=True)
     except SettingsError as error:
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(2) from None
@@ -55,7 +55,7 @@ def audit_command(
     if manifests:
         places.append(engine.files(manifests))
     if not offline:
-        places += _cluster_places(settings)
+        places += _cluster_places(settings, stack)
     result = audit(places, Canaries(_canaries(settings, canary_file)))
     _show(result)
     if json_file:
@@ -70,7 +70,7 @@ def _backend(settings: Settings) -> str:
     return os.environ.get(BACKEND) or local
 
 
-def _cluster_places(settings: Settings) -> list[Place]:
+def _cluster_places(settings: Settings, stack: str) -> list[Place]:
     where = settings.cluster
     warnings.filterwarnings("ignore", "Kubernetes version .* is not supported", UserWarning)
     private_folder()
@@ -79,7 +79,7 @@ def _cluster_places(settings: Settings) -> list[Place]:
     except Exception as error:  # whatever a broken kubeconfig makes kr8s raise
         reason = type(error).__name__
         return [Place("cluster", lambda: _unreachable(reason))]
-    return cluster.places(api, where.namespace)
+    return [*cluster.places(api, where.namespace), leftovers.place(api, settings, stack)]
 
 
 def _unreachable(reason: str) -> list[tuple[str, str]]:

@@ -31,7 +31,7 @@ def places(api: kr8s.Api, namespace: str) -> list[Place]:
     """Every place of one namespace."""
 
     def place(name: str, read: Callable[[kr8s.Api, str], Iterable[tuple[str, Any]]]) -> Place:
-        return Place(f"cluster: {name}", lambda: _guarded(read(api, namespace)))
+        return Place(f"cluster: {name}", lambda: guarded(read(api, namespace)))
 
     return [
         place("objects", _objects),
@@ -42,7 +42,8 @@ def places(api: kr8s.Api, namespace: str) -> list[Place]:
     ]
 
 
-def _guarded(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def guarded(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The items; whatever the cluster's client raises becomes Unreadable."""
     try:
         yield from items
     except Unreadable:
