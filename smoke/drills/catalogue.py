@@ -85,9 +85,8 @@ async def kill_engine(ground: Ground) -> None:
 
 async def drain_engines(ground: Ground) -> None:
     """All engines of the model are evicted one after the other, as when their node is drained."""
-    for role in roles(ground):
-        deployment = await ground.hands.engines(ground.model, role)
-        await ground.hands.evict(await ground.hands.pods_of(deployment))
+    engines = [await ground.hands.engines(ground.model, role) for role in roles(ground)]
+    await ground.hands.evict([pod for each in engines for pod in await ground.hands.pods_of(each)])
 
 
 async def metrics_outage(ground: Ground) -> None:

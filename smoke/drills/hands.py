@@ -17,6 +17,8 @@ from smoke.errors import PermanentError, SmokeError, TemporaryError
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 PATIENCE_SECONDS: Final = 900.0
+GONE: Final = (404, 409)
+"""Of an eviction: the pod went with its group, and perhaps another has its name."""
 FIELD_MANAGER: Final = {"fieldManager": "moonstack-drill"}
 Engines = Object | ServingRole
 """A Deployment, or what stands for one on Kthena."""
@@ -89,11 +91,17 @@ class Hands:
     async def evict(self, pods: Iterable[Object]) -> None:
         """Evict pods one after the other, as a node drain does: a disruption budget may make it wait."""
         for pod in pods:
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": _name(pod)}}
+            this = {"preconditions": {"uid": pod["metadata"]["uid"]}}
+            body = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": _name(pod)},
+                "deleteOptions": this,
+            }
 
             async def evicted(pod: Object = pod, body: dict[str, Any] = body) -> bool:
                 reply = await self.cluster.call("POST", f"{self._pod(pod)}/eviction", body=body)
-                if reply.status not in (200, 201, 404, 429):  # 404: it went with its group
+                if reply.status not in (200, 201, *GONE, 429):
                     raise _refused(reply, f"the eviction of {_name(pod)}")
                 return reply.status != 429
 
