@@ -4,7 +4,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,6 +16,7 @@ from rotation.locking import lock_versions
 from rotation.run import Rotation, RotationError
 from rotation.stores import store_of
 from rules import key_value
+from rules.key_ends import way_out
 from settings.command_line import finite, stack_name
 from settings.errors import SettingsError
 from settings.key_values import Versions
@@ -52,8 +53,8 @@ def rotate(
     if context.invoked_subcommand:
         return
     with _one_line_errors():
+        key = _key(_settings(stack, as_deployed=True), stack, key_id)
         settings = _settings(stack)
-        key = _key(settings, key_id)
         pulumi = _pulumi(stack)
         rotation = Rotation(
             key,
@@ -93,15 +94,18 @@ def _lock(settings: Settings, found: Mapping[str, Versions]) -> None:
         console.print("keys.lock.json changed: commit it", markup=False)
 
 
-def _settings(stack: str) -> Settings:
-    return Settings.from_stack_file(Path(f"Pulumi.{stack}.yaml"))
+def _settings(stack: str, *, as_deployed: bool = False) -> Settings:
+    return Settings.from_stack_file(Path(f"Pulumi.{stack}.yaml"), as_deployed=as_deployed)
 
 
-def _key(settings: Settings, key_id: str | None) -> KeySettings:
+def _key(settings: Settings, stack: str, key_id: str | None) -> KeySettings:
+    """The key to rotate. Raises RotationError for one that isn't declared, and for one whose next version would have ended."""
     found = next((key for key in settings.keys.keys if key.id == key_id), None)
     if found is None:
         known = ", ".join(key.id for key in settings.keys.keys) or "none"
         raise RotationError(f"--id {key_id}: no such key; declared: {known}")
+    if found.has_ended(datetime.now(UTC)):
+        raise RotationError(f"key {found.id} has expired; {way_out(stack, found.id, outbound=found.outbound)}")
     return found
 
 

@@ -52,6 +52,10 @@ class KeySettings(Group):
         """Whether the key may be used at a moment."""
         return (self.not_before is None or self.not_before <= now) and (self.expires is None or now < self.expires)
 
+    def has_ended(self, now: datetime) -> bool:
+        """Whether the key's life is over at a moment."""
+        return self.expires is not None and self.expires <= now
+
     @property
     def has_quota(self) -> bool:
         """Whether what the key uses in a day is limited."""

@@ -2,9 +2,11 @@
 
 import base64
 import os
+from datetime import UTC, datetime
 from typing import Final
 
 from rules import labels
+from rules.key_ends import way_out
 from settings.key_values.local import LocalKeys
 from settings.keys import KeySettings
 from settings.settings import Settings
@@ -23,8 +25,27 @@ def smoke_key(settings: Settings) -> KeySettings:
     raise PermanentError("no key of purpose smoke is declared", "add one under moonstack:keys.keys, such as dev-smoke")
 
 
+def refuse_ended(key: KeySettings, settings: Settings) -> None:
+    """Nothing is sent with a key whose life is over. Raises PermanentError with the way out."""
+    if key.expires is not None and key.has_ended(datetime.now(UTC)):
+        ended = f"key {key.id} has expired on {key.expires:%Y-%m-%d %H:%M} UTC"
+        raise PermanentError(ended, way_out(settings.environment, key.id, outbound=key.outbound))
+
+
+def refuse_ended_payer(settings: Settings) -> None:
+    """As `refuse_ended`, for the smoke key and the channel's key that pays for its requests."""
+    key = smoke_key(settings)
+    refuse_ended(key, settings)
+    payer = (key.channel_key or settings.channel.key) if settings.channel.enabled else None
+    for one in settings.keys.keys:
+        if one.id == payer:
+            refuse_ended(one, settings)
+
+
 async def read_smoke_key(settings: Settings, cluster: Cluster | None) -> str:
-    """The smoke key's value. Raises PermanentError naming the places that were looked at."""
+    """The smoke key's value. Raises PermanentError for a key that has ended, and naming the places that were looked at."""
+    for key in [key for key in settings.keys.keys if key.purpose == "smoke"][:1]:
+        refuse_ended(key, settings)
     if value := os.environ.get(VARIABLE, "").strip():
         REDACTOR.learn(value)
         return value
@@ -33,6 +54,9 @@ async def read_smoke_key(settings: Settings, cluster: Cluster | None) -> str:
 
 async def read_key(settings: Settings, key_id: str, cluster: Cluster | None) -> str:
     """A declared key's value. Raises PermanentError naming the places that were looked at."""
+    for key in settings.keys.keys:
+        if key.id == key_id:
+            refuse_ended(key, settings)
     looked = [f"the variable {VARIABLE}"]
     value = None
     if settings.keys.source == "local":

@@ -13,19 +13,20 @@ from policies.audit.search import Canaries
 from rules import labels, names
 from rules.envoy_keys import FILE, ClientKey, client_keys, version_name
 from rules.fingerprint import fingerprint
+from rules.key_ends import way_out
 from settings.keys import OUTBOUND, KeySettings
 from settings.settings import Settings
 
 GRACE: Final = timedelta(seconds=60)
 """What the key agent and the operator may take."""
-_FIX: Final = "write its next end into the stack file and rotate it: make rotate STACK={} ID={}"
 
 
 def place(api: kr8s.Api, settings: Settings, stack: str) -> Place:
     """The keys' Secrets of the stack's namespace; values are told apart by fingerprint and never leave this process."""
 
     def read() -> Iterator[tuple[str, Any]]:
-        found = [secret for secret in api.get("secrets", namespace=settings.cluster.namespace) if _of_keys(secret.raw)]
+        secrets: list[Any] = list(api.get("secrets", namespace=settings.cluster.namespace))
+        found = [secret for secret in secrets if _of_keys(secret.raw)]
         versions = {fingerprint(value) for one in found for value in _version(one.raw)}
         yield from ((f"Secret {one.raw['metadata']['name']}", (one.raw, versions)) for one in found)
 
@@ -46,7 +47,7 @@ def leftovers(
         if key is None or key.outbound != outbound:
             yield path, f"a value of key {key_id}, which {stack} doesn't declare as such: pulumi up takes it away"
         elif key.expires is not None and key.expires + GRACE <= now:
-            yield path, f"a value of key {key_id}, which has ended: {_FIX.format(stack, key_id)}"
+            yield path, f"a value of key {key_id}, which has ended; {way_out(stack, key_id, outbound=outbound)}"
     for entry in _listed(secret):
         if fingerprint(entry.value) not in versions:
             name = version_name(entry.id, entry.value)

@@ -9,7 +9,8 @@ from policies.objects import Object
 from policies.rule import Facts, Finding, Rule, guarded
 from policies.unknown import is_unknown, text
 from rules import labels
-from settings.keys import Purpose
+from rules.key_ends import rotate_command
+from settings.keys import OUTBOUND, Purpose
 
 WARNING: Final = timedelta(days=14)
 PURPOSES: Final = (*get_args(Purpose), "channel")
@@ -42,11 +43,13 @@ def expires_in_time(one: Object, facts: Facts) -> Iterator[Finding]:
     except ValueError:
         yield Finding(one, path, "is no ISO 8601 time")
         return
+    outbound = text(one.labels.get(labels.PURPOSE)) in OUTBOUND
+    command = rotate_command(facts.environment or "…", key_id, outbound=outbound)
     left = (end if end.tzinfo else end.replace(tzinfo=UTC)) - datetime.now(UTC)
     if left <= timedelta(0):
-        yield Finding(one, path, f"key {key_id} has expired; make rotate ID={key_id}")
+        yield Finding(one, path, f"key {key_id} has expired; {command}")
     elif left <= WARNING:
-        yield Finding(one, path, f"key {key_id} expires in {left.days} days; make rotate ID={key_id}", advice=True)
+        yield Finding(one, path, f"key {key_id} expires in {left.days} days; {command}", advice=True)
 
 
 def environments_agree(objects: Sequence[Object], facts: Facts) -> Iterator[Finding]:

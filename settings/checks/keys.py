@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from rules.key_ends import rotate_command
 from rules.problem import Problem
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def no_key_has_expired(settings: "Settings") -> list[Problem]:
             f"keys.keys[{index}].expires",
             key.expires.date().isoformat(),
             f"key {key.id} has expired",
-            f"write the next version's end here, then rotate it: make rotate ID={key.id}",
+            "write the next version's end here, then rotate it: "
+            + rotate_command(settings.environment, key.id, outbound=key.outbound),
         )
         for index, key in enumerate(settings.keys.keys)
-        if key.expires and key.expires <= datetime.now(UTC)
+        if key.expires and key.has_ended(datetime.now(UTC))
     ]
 
 

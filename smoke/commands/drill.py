@@ -13,6 +13,7 @@ from smoke.drills.catalogue import CATALOGUE
 from smoke.drills.drill import Drill, DrillResult
 from smoke.drills.run import run_drills
 from smoke.errors import PermanentError
+from smoke.keys import refuse_ended_payer
 from smoke.redact import REDACTOR
 
 
@@ -24,7 +25,7 @@ def drill(
 ) -> None:
     """Take things away under load and count what was lost; exit 1 when a drill lost more than it may."""
     with one_line_errors():
-        settings = stack_settings(stack)
+        settings = stack_settings(stack, as_deployed=True)
         if settings.environment == "prod" and not in_prod:
             raise PermanentError(f"{stack} is prod, and drills take things away", "give --in-prod if you mean it")
         results = asyncio.run(_drill(settings, stack, _chosen(only)))
@@ -36,6 +37,7 @@ def drill(
 async def _drill(settings: Settings, stack: str, drills: list[Drill]) -> list[DrillResult]:
     if not settings.models:
         raise PermanentError(f"{stack} serves no model in the cluster", "a drill needs one under moonstack:models")
+    refuse_ended_payer(settings)
     async with suite.live_stack(settings, stack) as live:
         return await run_drills(live, settings.models[0].name, drills, _say)
 

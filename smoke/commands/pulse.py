@@ -10,6 +10,7 @@ from settings.settings import Settings
 from smoke import suite
 from smoke.console import MARKS, HtmlOption, JsonOption, StackOption, console, one_line_errors, stack_settings, write
 from smoke.errors import PermanentError
+from smoke.keys import refuse_ended_payer
 from smoke.pulse import run as pulse_run
 from smoke.pulse.judge import Targets
 from smoke.pulse.result import PulseResult
@@ -32,7 +33,7 @@ def pulse(
 ) -> None:
     """Few users, many, few again: three times and the criteria; exit 1 when one is missed."""
     with one_line_errors():
-        result, targets = asyncio.run(_pulse(stack_settings(stack), stack, model, rate))
+        result, targets = asyncio.run(_pulse(stack_settings(stack, as_deployed=True), stack, model, rate))
         write(json, result.model_dump_json(by_alias=True, indent=2))
         write(html, pulse_run.pulse_page(result, targets) if html else "")
     for name, value in result.times.model_dump().items():
@@ -50,5 +51,6 @@ async def _pulse(settings: Settings, stack: str, model: str | None, rate: float 
         raise PermanentError(f"{stack} serves no model in the cluster", "a pulse needs one under moonstack:models")
     if model not in (None, *names):
         raise PermanentError(f"{model!r} is not a model of {stack}", f"choose one of: {', '.join(names)}")
+    refuse_ended_payer(settings)
     async with suite.live_stack(settings, stack) as live:
         return await pulse_run.pulse(live, model or names[0], rate), pulse_run.targets_of(live)

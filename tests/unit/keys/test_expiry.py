@@ -24,7 +24,7 @@ def day(days: int) -> str:
     [
         (
             stack(expires=day(-1)),
-            "key app has expired; write the next version's end here, then rotate it: make rotate ID=app",
+            "key app has expired; write the next version's end here, then rotate it: make rotate STACK=dev ID=app",
         ),
         (stack(notBefore=day(2), expires=day(1)), "must be after notBefore"),
         (stack("prod"), "moonstack:keys.keys[0].expires: is required in prod"),

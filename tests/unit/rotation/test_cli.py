@@ -63,6 +63,38 @@ def test_placeholders_cannot_be_rotated(tmp_path, monkeypatch):
     assert (result.exit_code, "there is nothing to rotate" in result.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("ended", "key_id", "said"),
+    [
+        (
+            "one",
+            "one",
+            "key one has expired; write its next end at expires in Pulumi.dev.yaml, then make rotate STACK=dev ID=one",
+        ),
+        ("out", "out", "then make rotate STACK=dev ID=out < FILE, with the channel's new key in it"),
+        ("out", "one", "key out has expired; write the next version's end here"),
+    ],
+)
+def test_an_ended_key_is_answered_with_the_way_out_before_anything_is_written(
+    ended, key_id, said, tmp_path, monkeypatch
+):
+    def refused(*_):
+        raise AssertionError("neither store nor cluster may be reached")
+
+    monkeypatch.setattr("rotation.__main__.store_of", refused)
+    monkeypatch.setattr("rotation.__main__.LiveCluster", refused)
+    keys = [
+        {"id": name, "purpose": purpose, "owner": "x"} | ({"expires": "2020-01-01"} if name == ended else {})
+        for name, purpose in (("one", "client"), ("out", "fallback"))
+    ]
+    values = {f"moonstack:{k}": v for k, v in (dev() | {"keys": {"source": "local", "keys": keys}}).items()}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").write_text(json.dumps({"config": values}))
+    result = run("--stack", "dev", "--id", key_id)
+    assert (result.exit_code, said in result.output) == (2, True), result.output
+    assert len(result.output.strip().splitlines()) == (1 if ended == key_id else 2)
+
+
 def test_the_lock_takes_all_versions_of_the_stack_and_keeps_the_others(lock_file):
     other = LockedKey(id="one", environment="prod", purpose="client", fingerprint=fingerprint(fresh()))
     key_lock.store([other])

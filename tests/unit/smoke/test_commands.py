@@ -158,7 +158,7 @@ def test_drills_in_prod_need_to_be_meant(monkeypatch: pytest.MonkeyPatch):
         return []
 
     prod = dev_settings().model_copy(update={"environment": "prod"})
-    monkeypatch.setattr("smoke.commands.drill.stack_settings", lambda stack: prod)
+    monkeypatch.setattr("smoke.commands.drill.stack_settings", lambda stack, **_: prod)
     monkeypatch.setattr("smoke.commands.drill._drill", drill)
     assert call("drill", "--stack", "prod").exit_code == 2
     assert ran == []
