@@ -29,12 +29,16 @@ def problem(status: int, message: str, code: str | None, kind: str = INVALID) ->
 def local_replies(prefix: str) -> Json:
     """Bodies for the answers of Envoy's own filters, by status; `prefix` keeps runtime keys of two listeners apart."""
     replies = [
+        (400, "The request is not well-formed HTTP that this gateway takes.", INVALID, "bad_request"),
         (401, "Missing, malformed, unknown or expired API key (%RESPONSE_CODE_DETAILS%).", INVALID, "invalid_api_key"),
+        (403, "This gateway changes no protocol and takes no other scheme than its own.", INVALID, "not_allowed"),
+        (404, "Unknown request URL.", INVALID, "unknown_url"),
         (408, "The request did not arrive in time.", INVALID, "request_timeout"),
         (413, "The request body is too large.", INVALID, "request_too_large"),
         (429, "Rate limit reached; try again after the seconds in Retry-After.", "rate_limit_error", "rate_limit_exceeded"),
         (431, "The request headers are too large.", INVALID, "headers_too_large"),
         (500, "The gateway could not handle the request.", "server_error", "internal_error"),
+        (501, "This gateway takes no such transfer encoding.", INVALID, "not_implemented"),
         (502, "The model's server did not answer properly.", "server_error", "bad_gateway"),
         (503, "No server of this model could take the request; try again.", "server_error", "model_unavailable"),
         (504, "The model's server did not answer in time.", "server_error", "timeout"),

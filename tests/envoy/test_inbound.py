@@ -235,6 +235,31 @@ def test_smuggled_and_broken_requests_are_refused_and_reach_nobody(
     assert not router.seen
 
 
+@pytest.mark.parametrize(
+    ("line", "more", "status"),
+    [
+        (f"GET {CHAT}", "connection: upgrade\r\nupgrade: websocket\r\n", 403),
+        (f"POST {CHAT}#x", "", 400),
+        (f"POST {CHAT}", "content-length: 5, 5\r\n", 400),
+        (f"POST {CHAT}", "transfer-encoding: gzip, chunked\r\n", 501),
+        ("POST https://gateway/sleep", "", 403),
+        ("CONNECT gateway:443", "", 404),
+    ],
+)
+def test_what_envoy_itself_refuses_is_worded_as_the_api_words_its_errors(
+    gateway: Gateway, router: Upstream, line: str, more: str, status: int
+):
+    head = f"{line} HTTP/1.1\r\nhost: gateway:443\r\nauthorization: Bearer {gateway.key}\r\n{more}\r\n"
+    answer = b""
+    with socket.create_connection(("127.0.0.1", gateway.settings.gateway.http_port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        while not answer.endswith(b"}") and (part := connection.recv(65536)):
+            answer += part
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"]
+    assert not router.seen
+
+
 def test_too_many_and_too_large_headers_are_refused(gateway: Gateway, router: Upstream):
     with gateway.client() as client:
         many = client.post(CHAT, json=ASK, headers={f"x-h{i}": "1" for i in range(80)})
