@@ -26,3 +26,6 @@ SERVED: Final[tuple[Metric, ...]] = (
 GROUP: Final = "custom.metrics.k8s.io"
 VERSION: Final = "v1beta2"
 """The only version served: the HPA prefers it, and owning v1beta1 too would displace a prometheus-adapter."""
+EXTERNAL_GROUP: Final = "external.metrics.k8s.io"
+EXTERNAL_VERSION: Final = "v1beta1"
+"""Where KEDA serves the values of its triggers to the HPAs that it makes."""

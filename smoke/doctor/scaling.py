@@ -4,15 +4,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from rules import labels, names
-from rules.metrics.served import GROUP
+from rules.metrics.served import EXTERNAL_GROUP, GROUP
 from smoke.cluster import ready
 from smoke.doctor.diagnosis import Diagnosis, Hit
 from smoke.doctor.facts import Facts, condition, label, name_of
 from smoke.routers import differences
 
+APIS: Final = {"pods": GROUP, "external": EXTERNAL_GROUP}
+"""A metric's kind in an HPA → the API that it is read from."""
 
-def _metrics_api(facts: Facts) -> bool:
-    services = [one for one in facts.api_services if one["spec"].get("group") == GROUP]
+
+def _wanted(facts: Facts) -> list[str]:
+    """The metrics APIs that the stack's scalers read; KEDA's HPAs read another than ours."""
+    kinds = {kind for hpa in facts.hpas for metric in hpa["spec"].get("metrics", ()) for kind in metric}
+    return [group for kind, group in APIS.items() if kind in kinds]
+
+
+def _available(facts: Facts, group: str) -> bool:
+    services = [one for one in facts.api_services if one["spec"].get("group") == group]
     return any((state := condition(one, "Available")) and state["status"] == "True" for one in services)
 
 
@@ -25,15 +34,17 @@ def _inactive(facts: Facts, *reasons: str) -> Iterator[tuple[str, str]]:
 
 def no_metrics_api(facts: Facts) -> Iterator[Hit]:
     """Needs a scaler that wants the API."""
-    if facts.hpas and not _metrics_api(facts):
-        states = [condition(one, "Available") for one in facts.api_services if one["spec"].get("group") == GROUP]
-        seen = "; ".join(state.get("message", "") for state in states if state) or f"no APIService for {GROUP}"
-        yield Hit(f"apiservice/{GROUP}", seen)
+    for group in _wanted(facts):
+        if _available(facts, group):
+            continue
+        states = [condition(one, "Available") for one in facts.api_services if one["spec"].get("group") == group]
+        seen = "; ".join(state.get("message", "") for state in states if state) or f"no APIService for {group}"
+        yield Hit(f"apiservice/{group}", seen)
 
 
 def metric_not_served(facts: Facts) -> Iterator[Hit]:
     """The API is there, the value is not: HPA shows <unknown>."""
-    if _metrics_api(facts):
+    if all(_available(facts, group) for group in _wanted(facts)):
         yield from (Hit(name, seen) for name, seen in _inactive(facts, "FailedGet"))
 
 
@@ -73,9 +84,9 @@ CATALOGUE: Final = (
     Diagnosis(
         id="metrics-api-missing", title="HPA shows <unknown>: there is no metrics API", severity="error",
         cause="the API that scalers read is not there or does not answer",
-        fix="pulumi up (the stack with clusterScope own declares it); then check the capacity controller's pods; while it is "
-        "down, every namespace deletion in the cluster hangs",
-        look=f"kubectl get apiservice | grep {GROUP}; kubectl -n NS get pods -l app.kubernetes.io/name={names.CAPACITY}",
+        fix="pulumi up (the stack with clusterScope own declares it); then check the capacity controller's pods, or KEDA's metrics "
+        "server; while it is down, every namespace deletion in the cluster hangs",
+        look=f"kubectl get apiservice | grep metrics.k8s.io; kubectl -n NS get pods -l app.kubernetes.io/name={names.CAPACITY}",
         source="requirement B10; kubernetes/kubernetes HPA and API aggregation", detect=no_metrics_api,
     ),
     Diagnosis(

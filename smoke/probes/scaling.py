@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from rules.kthena import WORKLOAD
-from rules.metrics.served import GROUP, VERSION
+from rules.metrics.served import EXTERNAL_GROUP, EXTERNAL_VERSION, GROUP, VERSION
 from settings.settings import Settings
 from smoke import kthena
 from smoke.cluster import Cluster, Object
@@ -29,20 +29,31 @@ async def active(stack: LiveStack, cluster: Cluster) -> Outcome:
 
 async def metrics(stack: LiveStack, cluster: Cluster) -> Outcome:
     """Every metric that an HPA reads has values. Raises TemporaryError naming the first that has none."""
-    wanted = {
-        metric["pods"]["metric"]["name"]
-        for hpa in await _hpas(cluster)
-        for metric in hpa["spec"]["metrics"]
-        if "pods" in metric
-    }
-    for name in sorted(wanted):
-        path = f"/apis/{GROUP}/{VERSION}/namespaces/{cluster.namespace}/pods/*/{name}"
-        reply = await cluster.call("GET", path)
+    specs = [metric for hpa in await _hpas(cluster) for metric in hpa["spec"].get("metrics", ())]
+    wanted = sorted({place for spec in specs if (place := _place(spec, cluster.namespace))})
+    if not wanted:
+        raise TemporaryError("no scaler reads a metric", "run pulumi up")
+    for name, path, selector in wanted:
+        reply = await cluster.call("GET", path, params={"labelSelector": selector} if selector else None)
         if reply.status != 200 or not reply.json().get("items"):
             raise TemporaryError(
-                f"the metrics API has no value of {name} (status {reply.status})", "see the capacity controller's log"
+                f"the metrics API has no value of {name} (status {reply.status})",
+                "see the log of the capacity controller, or with KEDA of its operator",
             )
     return passed(len(wanted), "metrics", len(wanted))
+
+
+def _place(metric: Object, namespace: str) -> tuple[str, str, str] | None:
+    """A metric's name, and URL path and label selector of its values: those of pods are ours, external ones KEDA's."""
+    if pods := metric.get("pods"):
+        name = pods["metric"]["name"]
+        return name, f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/pods/*/{name}", ""
+    if external := metric.get("external"):
+        name = external["metric"]["name"]
+        labels = (external["metric"].get("selector") or {}).get("matchLabels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        return name, f"/apis/{EXTERNAL_GROUP}/{EXTERNAL_VERSION}/namespaces/{namespace}/{name}", selector
+    return None
 
 
 async def _hpas(cluster: Cluster) -> list[Object]:

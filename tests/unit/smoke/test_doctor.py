@@ -55,7 +55,8 @@ def pod(name: str, role: str | None = None, **more: Any) -> dict[str, Any]:
 
 def hpa(kind: str, status: str, reason: str) -> dict[str, Any]:
     state = {"type": kind, "status": status, "reason": reason, "message": f"{reason} it says"}
-    spec = {"scaleTargetRef": {"name": f"{MODEL}-prefill-ascend"}, "maxReplicas": 4}
+    metrics = [{"type": "Pods", "pods": {"metric": {"name": "inference_queue_depth"}}}]
+    spec = {"scaleTargetRef": {"name": f"{MODEL}-prefill-ascend"}, "maxReplicas": 4, "metrics": metrics}
     return {"kind": "HPA", "metadata": {"name": "h"}, "spec": spec, "status": {"conditions": [state]}}
 
 
@@ -272,6 +273,15 @@ def test_the_fault_is_found_with_object_cause_and_fix(fault: str):
     assert found[fault].object
     assert found[fault].cause
     assert found[fault].fix
+
+
+def test_kedas_scalers_need_kedas_metrics_api_and_not_ours():
+    scaler = hpa("ScalingActive", "True", "ValidMetricFound")
+    scaler["spec"]["metrics"] = [{"type": "External", "external": {"metric": {"name": "s0-prometheus"}}}]
+    kedas = {**api_service("True"), "spec": {"group": "external.metrics.k8s.io", "service": {"name": "keda"}}}
+    assert findings(CATALOGUE, sound(hpas=(scaler,), api_services=(kedas,))) == []
+    [one] = findings(CATALOGUE, sound(hpas=(scaler,), api_services=(api_service("True"),)))
+    assert (one.id, one.object) == ("metrics-api-missing", "apiservice/external.metrics.k8s.io")
 
 
 def test_pods_that_hold_the_store_are_clients_as_engines_are():

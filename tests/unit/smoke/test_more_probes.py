@@ -63,6 +63,8 @@ class Inside:
         self.active = "True"
         self.values = [{"value": "3"}]
         self.warm_replicas = 1
+        self.metrics: list[Any] = [{"pods": {"metric": {"name": "inference_queue_depth"}}}]
+        self.asked: tuple[str, Any] = ("", None)
 
     async def pods(self, selector: dict[str, str]) -> list[Any]:
         return [o for o in self.objects if selector.items() <= o["metadata"]["labels"].items()]
@@ -77,12 +79,12 @@ class Inside:
         if path == "/deployments":
             own = {"moonstack.dev/warm-pool": "true"}
             return [{"spec": {"replicas": self.warm_replicas, "template": {"metadata": {"labels": own}}}}]
-        metrics = [{"pods": {"metric": {"name": "inference_queue_depth"}}}]
+        metrics = self.metrics
         state = {"type": "ScalingActive", "status": self.active, "message": "no metric"}
         return [{"metadata": {"name": "h"}, "spec": {"metrics": metrics}, "status": {"conditions": [state]}}]
 
-    async def call(self, method: str, path: str) -> Reply:
-        assert path.endswith("/namespaces/moonstack-dev/pods/*/inference_queue_depth")
+    async def call(self, method: str, path: str, *, params: Any = None) -> Reply:
+        self.asked = (path, params)
         return Reply(200, json.dumps({"items": self.values}))
 
 
@@ -96,6 +98,34 @@ def scaled(live: LiveStack, cluster: Inside) -> LiveStack:
         }
     )
     return replace(live, settings=settings, engines=Engines(cluster))  # type: ignore[arg-type]
+
+
+KEDAS = {
+    "external": {
+        "metric": {"name": "s0-prometheus", "selector": {"matchLabels": {"scaledobject.keda.sh/name": "dev-wide"}}}
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked"),
+    [
+        (None, ("/apis/custom.metrics.k8s.io/v1beta2/namespaces/moonstack-dev/pods/*/inference_queue_depth", None)),
+        (
+            KEDAS,
+            (
+                "/apis/external.metrics.k8s.io/v1beta1/namespaces/moonstack-dev/s0-prometheus",
+                {"labelSelector": "scaledobject.keda.sh/name=dev-wide"},
+            ),
+        ),
+    ],
+)
+async def test_a_metric_is_asked_of_the_api_that_its_scaler_reads(live: LiveStack, metric: Any, asked: tuple[str, Any]):
+    cluster = Inside()
+    cluster.metrics = [metric] if metric else cluster.metrics
+    result = await one(inside, scaled(live, cluster), "scaler-metrics")
+    assert (result.verdict, result.figure) == ("pass", 1)
+    assert cluster.asked == asked
 
 
 INSIDE = ["routers", "scalers", "scaler-metrics", "warm-pool"]
@@ -117,6 +147,8 @@ async def test_a_sound_cluster_passes(live: LiveStack, name: str):
         ),
         ("scalers", {"active": "False"}, "is not active: no metric"),
         ("scaler-metrics", {"values": []}, "no value of inference_queue_depth"),
+        ("scaler-metrics", {"metrics": []}, "no scaler reads a metric"),
+        ("scaler-metrics", {"metrics": [KEDAS], "values": []}, "no value of s0-prometheus"),
         ("warm-pool", {"warm_replicas": 2}, "1 of 2 warm pods"),
     ],
 )
