@@ -93,7 +93,8 @@ def test_every_secret_that_holds_an_ended_key_is_found():
 def test_an_emptied_file_holds_nothing_and_the_agent_has_its_minute():
     ended = NOW - timedelta(minutes=2)
     assert found(stack(None, ended), channel("")) == []
-    assert found(stack(None, NOW - timedelta(seconds=5)), channel()) == []
+    just_now = datetime.now(UTC) - timedelta(seconds=5)
+    assert found(stack(None, just_now), channel()) == []
 
 
 def test_a_key_that_left_the_stack_file_is_found_in_each_place():
