@@ -36,6 +36,7 @@ class Kthena:
         }
         self.round = self.looks = 0
         self.calls: list[tuple[str, str, str]] = []
+        self.evicted: list[str] = []
         self.there = self._pods()
 
     def _pods(self) -> list[dict[str, Any]]:
@@ -72,9 +73,13 @@ class Kthena:
     async def call(self, method: str, path: str, *, params: Any = None, body: Any = None, kind: str = "") -> Reply:
         self.calls.append((method, path, kind))
         if path.endswith("/eviction"):
-            gone = path.split("/")[2]
-            if gone not in {pod["metadata"]["name"] for pod in self.there}:
+            uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.there}
+            now = uids.get(path.split("/")[2])
+            if now is None:
                 return Reply(404, "{}")
+            if body.get("deleteOptions", {}).get("preconditions", {}).get("uid", now) != now:
+                return Reply(409, "{}")
+            self.evicted.append(now)
         if method == "PATCH":
             self._apply(body)
             self.serving["metadata"]["generation"] += 1
@@ -120,6 +125,14 @@ async def test_an_engine_that_went_with_its_group_needs_no_eviction():
     gone["metadata"] |= {"name": "gone", "uid": "gone"}
     await hands(cluster).evict([gone, cluster.there[0]])
     assert [path for _, path, _ in cluster.calls] == ["/pods/gone/eviction", f"/pods/{MODEL}-0-prefill-0-0/eviction"]
+
+
+async def test_a_pod_that_was_made_anew_under_the_same_name_is_not_evicted_for_the_old_one():
+    cluster = Kthena()
+    old = copy.deepcopy(cluster.there[0])
+    old["metadata"]["uid"] = "before"
+    await hands(cluster).evict([old, cluster.there[2]])
+    assert cluster.evicted == [f"{MODEL}-1-prefill-0-0-0"]
 
 
 async def test_a_model_that_is_nowhere_is_said_to_be_nowhere():
