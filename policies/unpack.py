@@ -37,8 +37,17 @@ def from_base64(word: str) -> Iterator[str]:
 
 
 def from_hexadecimal(word: str) -> Iterator[str]:
-    """The texts in an even number of hexadecimal digits."""
-    yield from readable(bytes.fromhex(word))
+    """The texts in an even number of hexadecimal digits, perhaps with blanks or colons between the bytes."""
+    yield from readable(bytes.fromhex(word.replace(":", " ")))
+
+
+def from_base32(word: str) -> Iterator[str]:
+    """The texts in a base32 word."""
+    body = word.rstrip("=")
+    try:
+        yield from readable(base64.b32decode(body + "=" * (-len(body) % 8)))
+    except binascii.Error:
+        return
 
 
 def readable(data: bytes, layers: int = _LAYERS) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every text in an object, also those wrapped in base64, hexadecimal, archives, JSON, TOML, YAML or URL escapes."""
+"""Every text in an object, also those wrapped in base64, hexadecimal, archives, JSON, TOML, YAML or escapes."""
 
 import json
 import re
@@ -10,19 +10,45 @@ from urllib.parse import unquote
 
 import yaml
 
+from policies.escapes import joined, unescaped
 from policies.unknown import is_unknown
-from policies.unpack import LIMIT, from_base64, from_hexadecimal, readable
+from policies.unpack import LIMIT, from_base32, from_base64, from_hexadecimal, readable
+from rules.key_names import may_name_a_key
 
 DEPTH: Final = 6
 """Wrappings seen through; the deepest we write ourselves is base64 of JSON in an annotation: 2."""
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """YAML by the C parser, where PyYAML was built with it."""
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-_BASE64_LINES: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/_-]+={0,2}")
-_HEXADECIMAL: Final = re.compile(r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}){16,}(?![0-9a-fA-F])")
+_BASE64_LINES: Final = re.compile(r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{40,}+\r?\n[ \t]*+)+[A-Za-z0-9+/_-]+={0,2}")
+"""Begun at the start of a line only, and never given back: else a megabyte in one line is read a million times."""
+_BASE32: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{32,}={0,6}(?![A-Za-z0-9])")
+_HEXADECIMAL: Final = re.compile(
+    r"(?<![0-9a-fA-F])(?:(?:[0-9a-fA-F]{2}){16,}|(?:[0-9a-fA-F]{2}[ :]){16,}[0-9a-fA-F]{2})(?![0-9a-fA-F])"
+)
 _NESTED: Final = re.compile(r"""[{\[]\s*["{\[]""")
 _CARRIERS: Final = frozenset({"value", "default", "content", "inline_string", "inline_bytes", "string", "text"})
 """Fields that say nothing of what they hold: the field around them does."""
+_BESIDE: Final = ("name", "key", "header")
+"""Neighbours of `value` that say what it is."""
+_LONG_NAME: Final = 24
+"""Characters of a field's name in which something may be wrapped; no shorter than the shortest key in base64."""
+_SHORTEST_BYTES: Final = 19
+
+
+_TOLERANT: Final[Any] = type("TolerantLoader", (LOADER,), {})
+"""YAML with tags of its own: what stands under them is read as it is."""
+
+
+def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node)
+
+
+_TOLERANT.add_multi_constructor("", _untagged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +80,11 @@ def texts(value: Any, path: str = "", field: str = "", wrapped: tuple[str, ...] 
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield Text(_join(path, key), "", str(key), wrapped)
+            if len(str(key)) >= _LONG_NAME and len(wrapped) < DEPTH:
+                yield from _inside(str(key), _join(path, "…"), "", wrapped)
             yield from texts(item, _join(path, key), _field(value, key, field), wrapped)
+    elif isinstance(value, Sequence) and _are_bytes(value):
+        yield from texts(bytes(value), path, field, wrapped)
     elif isinstance(value, Sequence):
         before: Any = None
         for index, item in enumerate(value):
@@ -64,11 +94,16 @@ def texts(value: Any, path: str = "", field: str = "", wrapped: tuple[str, ...] 
 
 
 def _field(around: Mapping[Any, Any], key: Any, outer: str) -> str:
-    """What names a value: its field; for one named `value`, its neighbour `name` or `key`; else the field around."""
+    """What names a value: its field; for one named `value`, the neighbour that says what it is; else the field around."""
     if key == "value":
-        beside = around.get("name") if isinstance(around.get("name"), str) else around.get("key")
-        return beside if isinstance(beside, str) else outer
+        beside = [name for one in _BESIDE if isinstance(name := around.get(one), str)]
+        return next((name for name in beside if may_name_a_key(name)), beside[0] if beside else outer)
     return outer if key in _CARRIERS else str(key)
+
+
+def _are_bytes(value: Sequence[Any]) -> bool:
+    """Whether a list is a text, number by number."""
+    return len(value) >= _SHORTEST_BYTES and all(type(one) is int and 0 <= one <= 255 for one in value)
 
 
 def _inside(text: str, path: str, field: str, wrapped: tuple[str, ...]) -> Iterator[Text]:
@@ -90,10 +125,14 @@ def _readings(text: str) -> Iterator[tuple[str, Any]]:
             yield from (("YAML", value) for value in _yaml(text))
     if "%" in text and (plain := unquote(text)) != text:
         yield "URL escapes", plain
+    yield from (("escapes", plain) for plain in unescaped(text))
+    yield from (("pieces", plain) for plain in joined(text))
     for match in _BASE64.finditer(text):
         yield from (("base64", inner) for inner in from_base64(match[0]))
     for match in _BASE64_LINES.finditer(text):
         yield from (("base64", inner) for inner in from_base64(re.sub(r"\s", "", match[0])))
+    for match in _BASE32.finditer(text):
+        yield from (("base32", inner) for inner in from_base32(match[0]))
     for match in _HEXADECIMAL.finditer(text):
         yield from (("hexadecimal", inner) for inner in from_hexadecimal(match[0]))
 
@@ -123,7 +162,7 @@ def _toml(text: str) -> Any:
 
 def _yaml(text: str) -> Iterator[Any]:
     try:
-        for document in yaml.load_all(text, Loader=LOADER):
+        for document in yaml.load_all(text, Loader=_TOLERANT):
             if isinstance(document, (dict, list)):
                 yield document
     except (yaml.YAMLError, ValueError, RecursionError):

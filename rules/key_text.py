@@ -48,8 +48,8 @@ _FORMATS: Final[tuple[tuple[str, str], ...]] = (
 _ANY: Final = re.compile("|".join(f"(?P<f{number}>{pattern})" for number, (_, pattern) in enumerate(_FORMATS)))
 
 _ASSIGNMENT: Final = re.compile(
-    r"""(?<![A-Za-z0-9_])(?P<name>[A-Za-z][A-Za-z0-9_.-]{2,60})\\?["']?(?P<how>\s*[:=]\s*|[ \t]+)"""
-    r"""(?=\\?["']?(?P<value>[^\s"',;{}\[\]\\]{16,}))"""
+    r"""(?<![A-Za-z0-9_])(?P<name>[A-Za-z][A-Za-z0-9_.-]{2,60})\\?["']?(?P<how>\s*[:=]\s*|(?<=["'])\s*,\s*|>|\s+value\s*=\s*|[ \t]+)"""
+    r"""(?=\\?["']?(?P<value>[^\s"',;&<{}\[\]\\]{16,}))"""
 )
 """A name and its value; the value is not consumed, as it may be the name of the next one (`set_header X-Api-Key value`)."""
 _TAIL: Final = re.compile(r"[A-Za-z0-9]{5,10}")

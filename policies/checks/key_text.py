@@ -1,5 +1,6 @@
 """No key in clear text anywhere but in the data of a Secret."""
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
@@ -12,6 +13,7 @@ from rules import key_text
 from rules.key_names import may_name_a_key
 
 _SECRET: Final = frozenset({"data", "stringData"})
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PROVIDER: Final = "pulumi:providers:kubernetes"
 
 
@@ -25,9 +27,31 @@ def no_key_text(one: Object, facts: Facts) -> Iterator[Finding]:
         elif not _told(seen, text.path) and (kind := next(kinds(text), None)):
             seen.add(text.path)
             yield Finding(one, _without_keys(text), f"holds {kind}; move it to a Secret and rotate it")
+    if _is_a_secret(_applied(one)):
+        yield Finding(
+            one,
+            f'metadata.annotations["{_LAST_APPLIED}"]',
+            "holds the data of a Secret in clear text; apply it on the server's side, remove the annotation and rotate what was in it",
+        )
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         yield Finding(one, unknown[0] + more, "unknown until up, so not searched for keys yet", undecided=True)
+
+
+def _applied(one: Object) -> Any:
+    """What kubectl noted of the last manifest, if that is known."""
+    metadata = one.body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return annotations.get(_LAST_APPLIED) if isinstance(annotations, Mapping) else None
+
+
+def _is_a_secret(applied: Any) -> bool:
+    """Whether kubectl wrote down a whole Secret, whatever its values look like."""
+    try:
+        body = json.loads(applied) if isinstance(applied, str) else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("kind") == "Secret" and any(body.get(field) for field in _SECRET)
 
 
 def searched(one: Object) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import base64
 import bz2
+import gzip
 import io
 import json
 import lzma
@@ -11,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -95,6 +97,50 @@ SMUGGLED: dict[str, Callable[[str], dict[str, Any]]] = {
     "bzip2": lambda k: binary(bz2.compress(k.encode())),
     "xz": lambda k: binary(lzma.compress(k.encode())),
     "hexadecimal": lambda k: config(x=k.encode().hex()),
+    "hexadecimal, byte by byte": lambda k: config(x=k.encode().hex(" ")),
+    "hexadecimal with colons": lambda k: config(x=k.encode().hex(":")),
+    "hexadecimal of gzip": lambda k: config(x=gzip.compress(k.encode()).hex()),
+    "base32": lambda k: config(x=base64.b32encode(k.encode()).decode()),
+    "base64 of gzip, as text": lambda k: config(x=b64(gzip.compress(k.encode()))),
+    "Helm's release in a ConfigMap": lambda k: config(
+        release=b64(
+            b64(gzip.compress(json.dumps({"manifest": f"---\nkind: ConfigMap\ndata:\n  a: {b64(k)}\n"}).encode()))
+        )
+    ),
+    "URL escapes of every letter": lambda k: config(x="".join(f"%{ord(c):02X}" for c in k)),
+    "URL escapes twice": lambda k: config(x=quote("".join(f"%{ord(c):02X}" for c in k))),
+    "the name of a ConfigMap's file": lambda k: config(**{k: "x"}),
+    "the name of a ConfigMap's file, in base64": lambda k: config(**{b64(k).rstrip("="): "x"}),
+    "the name of a ConfigMap's file, in hexadecimal": lambda k: config(**{k.encode().hex(): "x"}),
+    "a list of bytes": lambda k: thing("Foo", api="example.com/v1", spec={"bytes": list(k.encode())}),
+    "a list of bytes in JSON": lambda k: config(x=json.dumps(list(k.encode()))),
+    "escapes of a shell": lambda k: pod(command=["sh", "-c", "x $'" + "".join(f"\\x{ord(c):02x}" for c in k) + "'"]),
+    "one escape in the middle": lambda k: pod(command=["sh", "-c", f"x $'sk\\x2d{k[3:]}'"]),
+    "octal escapes": lambda k: pod(command=["sh", "-c", "printf '" + "".join(f"\\{ord(c):03o}" for c in k) + "'"]),
+    "escapes of a program": lambda k: config(x="".join(f"\\u{ord(c):04x}" for c in k)),
+    "entities of a page": lambda k: config(x="".join(f"&#{ord(c)};" for c in k)),
+    "hexadecimal entities": lambda k: config(x="".join(f"&#x{ord(c):x};" for c in k)),
+    "quoted-printable": lambda k: config(x="".join(f"={ord(c):02X}" for c in k)),
+    "a line that goes on": lambda k: pod(command=["sh", "-c", f"serve --key {k[:12]}\\\n{k[12:]}"]),
+    "quotes in the middle": lambda k: pod(command=["sh", "-c", f"serve --key '{k[:12]}''{k[12:]}'"]),
+    "empty quotes in the middle": lambda k: pod(command=["sh", "-c", f'serve --key {k[:12]}""{k[12:]}']),
+    "a sum of texts": lambda k: config(x=f'key = "{k[:12]}" + "{k[12:]}"'),
+    "a YAML anchor": lambda k: config(x=f'a: &k "{k[:12]}\\\n  {k[12:]}"\nb: *k\n'),
+    "YAML with a tag of its own": lambda k: config(x=f'a: !ours\n  b: "{k[:12]}\\\n    {k[12:]}"\n'),
+    "binary YAML": lambda k: config(x=f"a: !!binary {b64(k)}\nb: 1\n"),
+    "JSON in YAML in JSON": lambda k: config(x=json.dumps({"a": yaml.safe_dump({"b": json.dumps([k]), "c": 1})})),
+    "Envoy inline bytes": lambda k: config(x=yaml.safe_dump({"secret": {"inline_bytes": b64(k)}})),
+    "lifecycle hook": lambda k: pod(lifecycle={"postStart": {"exec": {"command": ["register", k]}}}),
+    "header of a lifecycle hook": lambda k: pod(
+        lifecycle={"preStop": {"httpGet": {"httpHeaders": [{"name": "x", "value": k}]}}}
+    ),
+    "CronJob": lambda k: thing(
+        "CronJob",
+        api="batch/v1",
+        spec={"jobTemplate": {"spec": {"template": {"spec": pod_spec(container(args=[k]))}}}},
+    ),
+    "PodTemplate": lambda k: thing("PodTemplate", template={"spec": pod_spec(container(args=[k]))}),
+    "finalizer": lambda k: thing("Pod", metadata={"finalizers": [f"example.com/{k}"]}, spec=pod_spec()),
     "JSON inside a command": lambda k: pod(args=['--config={"a": "' + "".join(f"\\u{ord(c):04x}" for c in k) + '"}']),
     "the user of a URL": lambda k: config(x=f"https://{k.removeprefix('sk-')}@git.example/x"),
     "a URL with a variable as user": lambda k: config(x="https://${USER}:" + k.removeprefix("sk-") + "@host"),
@@ -107,7 +153,14 @@ def test_a_hidden_key_is_found_and_never_shown(hide):
     key = fake_key()
     violations = found(NO_KEY_TEXT, hide(key))
     assert violations
-    assert all(key not in v.message and key[4:] not in v.path for v in violations)
+    forms = (key, key[4:], b64(key).rstrip("="), key.encode().hex())
+    assert not any(form in text for form in forms for v in violations for text in (v.message, v.path, v.object))
+
+
+def noted(**fields: Any) -> dict[str, Any]:
+    """A Secret that was applied by kubectl: all of it stands in an annotation."""
+    applied = json.dumps({"kind": "Secret", **fields})
+    return thing("Secret", metadata={"annotations": {"kubectl.kubernetes.io/last-applied-configuration": applied}})
 
 
 NAMELESS: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -131,6 +184,15 @@ NAMELESS: dict[str, Callable[[str], dict[str, Any]]] = {
     "Docker's registry login": lambda k: config(x=json.dumps({"auths": {"host": {"auth": b64(f"me:{k}")}}})),
     "basic authorization": lambda k: config(x=f"Authorization: Basic {b64(f'me:{k}')}"),
     "a value under a name": lambda k: config(x=json.dumps({"credentials": {"default": {"value": k}}})),
+    "beside a name and a key": lambda k: config(x=json.dumps([{"name": "a", "key": "authorization", "value": k}])),
+    "beside a header": lambda k: config(x=json.dumps([{"header": "authorization", "value": k}])),
+    "a query": lambda k: pod(args=[f"--url=https://host/?api_key={k}&x=1"]),
+    "an escaped query": lambda k: pod(args=[quote(f"https://host/?api_key={k}&x=1", safe="")]),
+    "XML": lambda k: config(x=f"<apiKey>{k}</apiKey>"),
+    "an attribute of XML": lambda k: config(x=f'<add key="ApiKey" value="{k}"/>'),
+    "a program's pair": lambda k: config(x=f"('api_key', '{k}')"),
+    "what kubectl noted of a Secret's data": lambda k: noted(data={"file": b64(k)}),
+    "what kubectl noted of a Secret's texts": lambda k: noted(stringData={"file": k}),
     "upper case": lambda k: config(PASSWORD=k.upper()),
 }
 """Random text without a known form: what is beside it says that it is a key."""
@@ -173,6 +235,23 @@ INNOCENT: dict[str, dict[str, Any]] = {
     "basic words": config(readme="basic authenticationIsSupported2026 and Basic Understanding"),
     "path to a token": pod(args=["--token", "/var/run/secrets/kubernetes.io/serviceaccount/token"]),
     "token counts": config(x=json.dumps({"max_tokens": 4096, "tokens": [1, 2, 3], "bos_token": "<|begin_of_text|>"})),
+    "kubectl's note of another kind": thing(
+        "ConfigMap",
+        metadata={
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": json.dumps(
+                    {"kind": "ConfigMap", "data": {"file": DIGEST}}
+                )
+            }
+        },
+    ),
+    "kubectl's note of an empty Secret": noted(type="Opaque"),
+    "fingerprint with colons": config(x=bytes.fromhex(DIGEST).hex(":")),
+    "a list of ports": config(x=json.dumps(list(range(20, 60)))),
+    "names side by side": config(x='["--secret", "gateway-client-keys-2", "--token", "/etc/keys/hf-token-2026"]'),
+    "a file's long name": config(**{"gateway-channel-key-of-the-fallback.yaml": "x"}),
+    "a password's element without one": config(x="<password></password><secretName>gateway-client-keys-2</secretName>"),
+    "a shell's pieces": pod(command=["sh", "-c", 'set -e; \\\n  exec vllm serve \\\n  --model \'a\'"b" + "c"']),
     "prose": config(readme="The token 3.2-lts-release-2026 is a version; the secret gateway-client-keys-2 a name."),
 }
 
