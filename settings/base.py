@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from ipaddress import ip_address
 from typing import Annotated, Any, Final
 
@@ -31,8 +32,13 @@ class Group(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _plain(cls, value: Any, info: ValidationInfo) -> Any:
-        plain_input.check(cls.model_fields[info.field_name or ""], value)
+        plain_input.check(_taken(cls, info.field_name or ""), value)
         return value
+
+
+@cache
+def _taken(group: type[Group], field: str) -> plain_input.Taken:
+    return plain_input.Taken.by(group.model_fields[field])
 
 
 DnsLabel = Annotated[

@@ -3,7 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Any, Final, get_args
+from dataclasses import dataclass
+from typing import Any, Final, Self, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -15,20 +16,37 @@ _UNREADABLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _USER_INFO: Final = re.compile(r"://[^/\s]*@")
 
 
-def check(field: FieldInfo, value: Any) -> None:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a field takes, as far as these checks ask: found once a field, as each of its values is checked."""
+
+    number: bool
+    """A number, and neither true nor false."""
+    whole: bool
+    """A plain value or a list of them: groups below check their own fields."""
+    lines: bool
+
+    @classmethod
+    def by(cls, field: FieldInfo) -> Self:
+        """What this field takes."""
+        kinds = set(_kinds(field.annotation))
+        groups = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
+        return cls(bool not in kinds and bool(kinds & {int, float}), not groups, LINES in field.metadata)
+
+
+def check(field: Taken, value: Any) -> None:
     """Raises ValueError (`what is wrong; the fix`) for a value that no key of the kind takes; never names a secret."""
-    kinds = set(_kinds(field.annotation))
-    whole = not any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
-    for one in _scalars(value) if whole else [value]:
-        if isinstance(one, bool) and bool not in kinds and kinds & {int, float}:
+    for one in _scalars(value) if field.whole else [value]:
+        if field.number and isinstance(one, bool):
             raise ValueError("true and false are no numbers; write digits")
         if isinstance(one, str):
-            _check_text(one, LINES in field.metadata)
+            _check_text(one, field.lines)
 
 
 def _check_text(text: str, lines: bool) -> None:
     allowed = "\n\t" if lines else ""
-    bad = next((each for each in text if unicodedata.category(each) in _UNREADABLE and each not in allowed), None)
+    unsure = [] if text.isprintable() else text  # isprintable is far quicker, and refuses more: other blanks, for one
+    bad = next((each for each in unsure if unicodedata.category(each) in _UNREADABLE and each not in allowed), None)
     if bad is not None:
         raise ValueError(f"holds the character U+{ord(bad):04X}, which can't be read; remove it")
     if text and not text.strip():

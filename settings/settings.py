@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -169,6 +170,12 @@ def _unknown_groups(cls: type[Settings], groups: Mapping[str, Any]) -> list[Prob
     ]
 
 
+@cache
+def _adapter(cls: type[Settings], name: str) -> TypeAdapter[Any]:
+    """What validates one group alone; making it costs more than using it."""
+    return TypeAdapter[Any](cls.model_fields[name].annotation or Any)
+
+
 def _group_problems(cls: type[Settings], groups: Mapping[str, Any]) -> list[Problem]:
     """Each group alone, so that one broken group doesn't hide the problems of another."""
     problems: list[Problem] = []
@@ -179,7 +186,7 @@ def _group_problems(cls: type[Settings], groups: Mapping[str, Any]) -> list[Prob
                 problems.append(Problem(f"{NAMESPACE}:{key}", None, "is required", "add it to the stack file"))
             continue
         try:
-            TypeAdapter[Any](field.annotation or Any).validate_python(groups[key])
+            _adapter(cls, name).validate_python(groups[key])
         except ValidationError as error:
             problems += from_pydantic(error, f"{NAMESPACE}:{key}", field.annotation)
     return problems

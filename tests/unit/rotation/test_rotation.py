@@ -70,15 +70,15 @@ class World:
 
     def deploy(self):
         """What is new comes first, and what is gone goes last, as Pulumi does it."""
+        versions = self.store.read([self.key.id])[self.key.id]
 
         def act():
-            versions = self.store.read([self.key.id])[self.key.id]
             self.accepted_values = {versions["current"]} if self.key.outbound else set(versions.values())
             self.history.append(set(self.accepted_values))
 
         self.step(act)
-        self.step(lambda: self.secrets.update(self.store.read([self.key.id])[self.key.id].values()))
-        self.step(lambda: self.secrets.intersection_update(self.store.read([self.key.id])[self.key.id].values()))
+        self.step(lambda: self.secrets.update(versions.values()))
+        self.step(lambda: self.secrets.intersection_update(versions.values()))
 
     def unseen_since(self, key, versions):
         return self.last_use
