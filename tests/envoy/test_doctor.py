@@ -20,6 +20,7 @@ from smoke.doctor.diagnosis import findings
 from smoke.doctor.facts import Door, Facts
 from smoke.doctor.gateway import CATALOGUE, total
 from smoke.doctor.gather import knock
+from smoke.errors import SmokeError
 from smoke.exposition import samples
 from tests.envoy.stacks import ASK, CHAT, CLIENTS, MODEL, stack, stack_values
 from tests.envoy.upstream import Upstream
@@ -46,7 +47,10 @@ def at_the_door(gateway: Gateway, settings: Settings, key: str | None = None) ->
 
     async def look() -> Door:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=30) as http:
-            return await knock(GatewayClient(http, key or gateway.key), settings)
+            try:
+                return await knock(GatewayClient(http, key or gateway.key), settings)
+            except SmokeError as error:
+                return Door(error=error)
 
     facts = Facts(settings=settings, now=datetime.now(UTC), door=asyncio.run(look()))
     return {one.id for one in findings(CATALOGUE, facts)}
@@ -117,6 +121,27 @@ def test_routers_without_an_engine_are_named_and_sound_ones_are_not(make, start)
     assert at_the_door(gateway, gateway.settings) == set()
     routers.fault = 503
     assert at_the_door(gateway, gateway.settings) == {"model-unavailable"}
+
+
+def test_a_key_that_the_gateway_does_not_know_is_named(gateway: Gateway):
+    assert at_the_door(gateway, gateway.settings) == set()
+    assert at_the_door(gateway, gateway.settings, fake_key()) == {"key-refused"}
+
+
+def test_a_gateway_that_is_gone_is_named(make, router: Upstream):
+    gateway = make(stack(), {"chat": router.port})
+    assert at_the_door(gateway, gateway.settings) == set()
+    gateway.stop()
+    assert at_the_door(gateway, gateway.settings) == {"gateway-unreachable"}
+
+
+def test_an_answer_that_is_none_is_named(make, start):
+    """What stands where the routers should be answers 200 with a page of its own."""
+    routers = start(Upstream("router"))
+    gateway = make(stack(), {"chat": routers.port})
+    assert at_the_door(gateway, gateway.settings) == set()
+    routers.fault, routers.said = 200, "<html>Welcome</html>"
+    assert at_the_door(gateway, gateway.settings) == {"answer-unparsable"}
 
 
 @pytest.mark.parametrize("declared", ["Chat", "chat_v2"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rules import labels
+from rules import labels, names, ports
 from settings.local_runtime import LocalRuntime
 from settings.paths import local_kubeconfig
 from settings.settings import Settings
@@ -19,6 +19,7 @@ from smoke.cluster import Cluster
 from smoke.doctor.catalogue import CATALOGUE
 from smoke.doctor.diagnosis import Finding, findings
 from smoke.doctor.gather import Gatherer
+from smoke.routers import SELECTOR
 from tests.real.conftest import ROOT, kubectl
 
 NAMESPACE = "doctor-faults"
@@ -85,6 +86,21 @@ def engine(name: str, identity: str, transfer: str) -> dict[str, Any]:
     return thing
 
 
+def router() -> dict[str, Any]:
+    """A pod that counts as dev's router, whose list still has an engine that is gone."""
+    answer = "b'[\"http://192.0.2.7:8000\"]'"
+    script = f"""
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write({answer})
+HTTPServer(("", {ports.ROUTER}), Answer).serve_forever()
+"""
+    return pod(f"{names.router('dev-wide')}-stale", dict(SELECTOR), **python(script))
+
+
 def faults() -> dict[str, list[dict[str, Any]]]:
     """Diagnosis → the objects that make its fault."""
     missing = {"volumes": [{"name": "v", "configMap": {"name": "mooncake-store"}}]}
@@ -100,6 +116,7 @@ def faults() -> dict[str, list[dict[str, Any]]]:
         "store-component-missing": [pod("store", **python("import mooncake.store"))],
         "out-of-memory": [pod("memory", **python("x = b'x' * 2**28", resources={"limits": {"memory": "64Mi"}}))],
         "ready-not-routed": [unrouted()],
+        "router-stale": [router()],
         "grace-too-short": [pod("short", short, spec={"terminationGracePeriodSeconds": 1})],
         "metrics-api-missing": [deployment("alone"), hpa("alone", "alone")],
         "two-scalers": [deployment("shared"), hpa("first", "shared"), hpa("second", "shared")],
@@ -169,6 +186,7 @@ FAULTS = (
     "store-component-missing",
     "out-of-memory",
     "ready-not-routed",
+    "router-stale",
     "grace-too-short",
     "metrics-api-missing",
     "two-scalers",

@@ -20,12 +20,13 @@ from components import kv_store, pd_serving
 from components.context import Context
 from components.kv_store import KvStoreArgs
 from components.serving_plan import engine_plans
-from rules import names
+from rules import labels, names
 from settings.local_runtime import LocalRuntime
 from settings.paths import local_kubeconfig
 from settings.settings import Settings
 from smoke.client import chat_body
 from smoke.cluster import Cluster
+from smoke.cluster import ready as pod_ready
 from smoke.doctor.diagnosis import Finding
 from smoke.engines import Engines
 from smoke.prompts import nonce, prefix
@@ -189,6 +190,12 @@ def ready(deployment: str) -> bool:
     return said == "1"
 
 
+def ready_pods() -> list[str]:
+    """The models of the engines that are Ready."""
+    items = json.loads(kubectl("get", "pods", "-n", NAMESPACE, "-l", labels.MODEL, "-o", "json"))["items"]
+    return [one["metadata"]["labels"][labels.MODEL] for one in items if pod_ready(one)]
+
+
 def store_findings(settings: Settings) -> set[str]:
     """What the doctor says of whether the store is used."""
     return {id for id, _ in named(settings)} & {"store-engines-missing", "store-silent", "store-puts-fail"}
@@ -207,6 +214,22 @@ async def ask_twice(settings: Settings, prompts: list[str]) -> dict[str, float]:
     for prompt in 2 * prompts:
         await engines.chat(one, chat_body(MODEL, prompt, max_tokens=1))
     return (await engines.counters([one]))[one.pod]
+
+
+def test_an_engine_that_the_master_does_not_know_is_named_until_it_is_restarted_as_the_fix_says(store: Settings):
+    """The stack file says that engines lend; the running one was started when they didn't. The restart brings what is declared."""
+    lending = store.model_copy(update={"kv_store": store.kv_store.model_copy(update={"store_pods": None})})
+    assert "store-engines-missing" not in store_findings(store)
+    assert "store-engines-missing" in store_findings(lending)
+    args = KvStoreArgs.of(lending, "tcp")
+    lends = kv_store.engine_store_config(args, NAMESPACE) | {"global_segment_size": 64 * 2**20}
+    text = json.dumps({"data": {"mooncake.json": json.dumps(lends)}})
+    kubectl("patch", "configmap", args.name, "-n", NAMESPACE, "--type=merge", "--patch", text)
+    kubectl(
+        "delete", "pod", "-n", NAMESPACE, "-l", f"{labels.MODEL}={names.slug(MODEL)}", "--force", "--grace-period=0"
+    )
+    until(lambda: names.slug(MODEL) in ready_pods(), 120)
+    assert "store-engines-missing" not in store_findings(lending)
 
 
 def test_a_node_whose_kubelet_is_silent_is_named(namespace: str):

@@ -1,20 +1,28 @@
 """The boundary bites: allowed and forbidden edges, tried from real pods under enforced NetworkPolicies."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
-from rules import flow, ports
+from rules import flow, names, ports
 from rules.network_policy import COMPONENT
 from settings.boundary import network_policies
 from settings.local_runtime import LocalRuntime
 from settings.settings import Settings
+from smoke.cluster import Cluster
+from smoke.engines import Engines
+from smoke.probe import LiveStack
+from smoke.probes import boundary
+from smoke.report import ProbeResult
+from smoke.runner import run_probes
 from tests.real.conftest import ROOT, kubectl, local
+from tests.real.test_doctor_faults import apply, in_namespace
 
 NAMESPACE = "moonstack-boundary"
 STRANGER = "stranger"
@@ -122,6 +130,52 @@ def test_each_part_reaches_what_the_graph_allows_and_nothing_else(addresses, sou
         if was != expected(source, target, port)
     }
     assert wrong == {}
+
+
+@pytest.fixture
+def door(addresses: dict[str, str]) -> None:
+    """The gateway's Service, by which clients find it."""
+    port = {"port": ports.GATEWAY_HTTP, "targetPort": ports.GATEWAY_HTTP}
+    service = {"selector": {COMPONENT: flow.GATEWAY}, "ports": [port]}
+    apply([{"apiVersion": "v1", "kind": "Service", "metadata": {"name": names.GATEWAY}, "spec": service}], NAMESPACE)
+
+
+def boundary_probe() -> ProbeResult:
+    """Smoke's own probe, from a pod of its own in this namespace."""
+    settings = in_namespace(NAMESPACE)
+    gateway = settings.gateway.model_copy(update={"http_port": ports.GATEWAY_HTTP})
+    network = settings.network.model_copy(update={"enforced": True})
+    settings = settings.model_copy(update={"gateway": gateway, "network": network})
+
+    async def run() -> tuple[ProbeResult, ...]:
+        engines = Engines(await Cluster.connect(settings.cluster))
+        live = LiveStack(name="dev", settings=settings, gateway=cast(Any, None), engines=engines)
+        return (await run_probes(boundary.probes(settings), live, 120))[0]
+
+    (result,) = asyncio.run(run())
+    return result
+
+
+def probed(verdict: str) -> ProbeResult:
+    """The probe's result, once it is this one: policies are enforced some seconds after they change."""
+    deadline = time.monotonic() + 60
+    while (result := boundary_probe()).verdict != verdict and time.monotonic() < deadline:
+        time.sleep(1)
+    return result
+
+
+@pytest.mark.parametrize("part", ["engine", "router", "kv-store"])
+def test_smokes_probe_is_green_behind_the_policies_and_red_for_a_hole_to_one_part(door: None, part: str):
+    assert probed("pass").verdict == "pass"
+    hole = {"podSelector": {"matchLabels": {COMPONENT: part}}, "ingress": [{}], "policyTypes": ["Ingress"]}
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "hole"}, "spec": hole}
+    apply([policy], NAMESPACE)
+    try:
+        result = probed("fail")
+    finally:
+        kubectl("delete", "networkpolicy", "hole", "--namespace", NAMESPACE)
+    assert (result.verdict, result.figure) == ("fail", 1), result
+    assert f"reached {part}" in (result.cause or "")
 
 
 def test_the_probe_sees_open_ports_where_no_policy_is(addresses):
