@@ -10,6 +10,7 @@ from settings.settings import Settings
 from smoke import suite
 from smoke.console import MARKS, JsonOption, StackOption, console, one_line_errors, stack_settings, write
 from smoke.drills.catalogue import CATALOGUE
+from smoke.drills.deployed import refuse_other_than_declared
 from smoke.drills.drill import Drill, DrillResult
 from smoke.drills.run import run_drills
 from smoke.errors import PermanentError
@@ -39,6 +40,8 @@ async def _drill(settings: Settings, stack: str, drills: list[Drill]) -> list[Dr
         raise PermanentError(f"{stack} serves no model in the cluster", "a drill needs one under moonstack:models")
     refuse_ended_payer(settings)
     async with suite.live_stack(settings, stack) as live:
+        if live.engines is not None:
+            await refuse_other_than_declared(settings, stack, live.gateway, live.engines.cluster)
         return await run_drills(live, settings.models[0].name, drills, _say)
 
 
