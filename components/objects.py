@@ -10,6 +10,7 @@ import pulumi
 
 from components.context import Context
 from components.pods.pull_secret import with_pull_secret
+from components.removal import with_removal
 
 Manifest = Mapping[str, Any]
 
@@ -21,9 +22,11 @@ _SECRET_FIELDS: Final = ("data", "stringData")
 def declare(manifest: Manifest, parent: pulumi.Resource, context: Context, **options: Any) -> pulumi.CustomResource:
     """One Kubernetes object as a child of `parent`, listed for the release's digest.
 
-    `options` are resource options (depends_on, ignore_changes, custom_timeouts …).
+    `options` are resource options (depends_on, ignore_changes, custom_timeouts …); how long its pods may take to go is seen to here.
     """
     manifest = with_pull_secret(manifest, context.image_pull_secret)
+    if timeouts := with_removal(manifest, options.pop("custom_timeouts", None)):
+        options["custom_timeouts"] = timeouts
     context.ledger.append(manifest)
     # An object in another namespace (a RoleBinding in kube-system) does not go with the stack's own.
     namespaced = manifest["metadata"].get("namespace") == context.namespace

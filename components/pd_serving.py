@@ -91,10 +91,9 @@ def deployment(plan: EnginePlan, context: Context) -> Manifest:
 
 
 def engine_timeouts(plan: EnginePlan, replicas: int) -> pulumi.CustomTimeouts:
-    """How long Pulumi waits for so many of the plan's pods to come, change and go."""
+    """How long Pulumi waits for so many of the plan's pods to come and change."""
     seconds = f"{rollout_seconds(plan, replicas)}s"
-    removal = timing.removal_seconds(timing.grace_seconds(plan.model.longest_request_seconds))
-    return pulumi.CustomTimeouts(create=seconds, update=seconds, delete=f"{removal}s")
+    return pulumi.CustomTimeouts(create=seconds, update=seconds)
 
 
 def rollout_seconds(plan: EnginePlan, replicas: int) -> int:

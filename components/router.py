@@ -52,14 +52,7 @@ class Router(pulumi.ComponentResource):
         role = declare(role_of(model, context), self, context)
         binding = declare(role_binding(model, context), self, context)
         needs = [account, role, binding, *args.engines]
-        removal = timing.removal_seconds(timing.router_grace_seconds(model.longest_request_seconds))
-        routers = declare(
-            deployment(model, context, set_id),
-            self,
-            context,
-            depends_on=needs,
-            custom_timeouts=pulumi.CustomTimeouts(delete=f"{removal}s"),
-        )
+        routers = declare(deployment(model, context, set_id), self, context, depends_on=needs)
         budget = disruption_budget(
             names.router_set(model.name, set_id), "router", router_selector(model, set_id), context
         )
