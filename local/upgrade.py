@@ -13,7 +13,8 @@ from local.progress import Progress
 from local.workspace import CHECKOUT, stack_config
 from settings.command_line import stack_name
 from settings.errors import SettingsError
-from settings.settings import NAMESPACE, Settings
+from settings.settings import Settings
+from settings.stack_file import own
 from settings.upgrade import Step, rollouts, steps, told
 
 
@@ -80,8 +81,4 @@ def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _settings(document: object, source: str) -> Settings:
     config = document.get("config") if isinstance(document, dict) else None
-    prefix = f"{NAMESPACE}:"
-    groups = {
-        key.removeprefix(prefix): value for key, value in dict(config or {}).items() if str(key).startswith(prefix)
-    }
-    return Settings.from_mapping(groups, source)
+    return Settings.from_mapping(own(config if isinstance(config, dict) else {}), source)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from policies.catalogue import RULES
 from policies.rule import Violation
@@ -58,7 +59,7 @@ FORMATS: Final[Mapping[str, Callable[[Sequence[Violation]], str]]] = {
 def _result(violation: Violation) -> dict[str, Any]:
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": f"{violation.object}: {violation.path}"}]}
     if violation.source:
-        location["physicalLocation"] = {"artifactLocation": {"uri": violation.source.replace(" ", "%20")}}
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(violation.source)}}
     level = "warning" if violation.enforcement == "advisory" else _LEVEL[violation.severity]
     return {
         "ruleId": violation.rule,

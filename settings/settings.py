@@ -32,6 +32,7 @@ from settings.stack_file import (
     UnreadableError,
     misplaced_keys,
     misspelt_keys,
+    own,
     read_yaml,
     unquoted_texts,
 )
@@ -75,12 +76,15 @@ class Settings(Group):
     @classmethod
     def load(cls, config: Any) -> Self:
         """The settings from a `pulumi.Config`, the only reader of it. Raises SettingsError with every problem at once."""
-        prefix, configured = f"{config.name}:", _configured_keys()
+        configured = _configured_keys()
         wrong = [*misspelt_keys(sorted(configured), _group_names(cls)), *clear_values_in_engine(sorted(configured))]
         if wrong:
             raise SettingsError(wrong, "the stack configuration")
-        keys = [key.removeprefix(prefix) for key in configured if key.startswith(prefix)]
-        values = {key: _decoded(config.get(key)) for key in keys if not key.startswith(KEY_VALUE_PREFIX)}
+        values = {
+            key: _decoded(config.get(key))
+            for key in own(dict.fromkeys(configured))
+            if not key.startswith(KEY_VALUE_PREFIX)
+        }
         settings = cls.from_mapping(values, source="the stack configuration")
         if strangers := strange_values(sorted(configured), [key.id for key in settings.keys.keys]):
             raise SettingsError(strangers, "the stack configuration")
@@ -109,16 +113,15 @@ class Settings(Group):
             raise SettingsError(
                 [Problem("config", brief(config), "must be a mapping", "write one key a line")], str(path)
             )
-        prefix, config = f"{NAMESPACE}:", {str(key): value for key, value in config.items()}
+        config, values = {str(key): value for key, value in config.items()}, own(config)
         if found := [
             *misplaced_keys(document),
             *misspelt_keys(config, _group_names(cls)),
             *clear_values(config),
             *broken_values(document, config),
-            *(each for key, value in config.items() if key.startswith(prefix) for each in unquoted_texts(key, value)),
+            *(each for key, value in values.items() for each in unquoted_texts(f"{NAMESPACE}:{key}", value)),
         ]:
             raise SettingsError(found, str(path))
-        values = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
         settings = cls.from_mapping(values, source=path.name, as_deployed=as_deployed)
         if strangers := strange_values(config, [key.id for key in settings.keys.keys]):
             raise SettingsError(strangers, path.name)

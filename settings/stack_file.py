@@ -105,6 +105,12 @@ def _items(values: list[Any]) -> Iterator[tuple[str, Any]]:
     return ((f"[{index}]", each) for index, each in enumerate(values))
 
 
+def own(config: Mapping[Any, Any]) -> dict[str, Any]:
+    """What a configuration holds under our namespace, by the name after it."""
+    prefix = f"{NAMESPACE}:"
+    return {str(key).removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)}
+
+
 def groups_by_name(document: Mapping[Any, Any]) -> dict[str, Any]:
     """Groups by name, whether they are written as `nodePools` or `moonstack:nodePools`. Raises ValueError for one that is both."""
     prefix = f"{NAMESPACE}:"

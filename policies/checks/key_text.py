@@ -97,7 +97,8 @@ RULES: Final = (
         concern="key-hygiene",
         severity="critical",
         description="Key-like text stands nowhere but in the data of a Secret: not in ConfigMaps, env values, arguments, probes, "
-        "annotations, labels, custom resources or a Secret's own annotations, nor wrapped in base64, JSON, TOML or YAML.",
+        "annotations, labels, custom resources or a Secret's own annotations, nor wrapped in base64, base32, hexadecimal, "
+        "lists of bytes, archives, escapes, JSON, TOML or YAML, nor in pieces.",
         each=no_key_text,
     ),
 )

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -59,6 +60,14 @@ def test_markdown_and_sarif_name_rule_and_object(tmp_path):
     assert (only["ruleId"], only["level"]) == ("no-key-text", "error")
     assert only["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a.yaml"
     assert "no-key-text" in [rule["id"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"]]
+
+
+def test_sarif_names_files_as_uris_whatever_their_names(tmp_path):
+    write(tmp_path, "ü #1 50%.yaml", thing("ConfigMap", "one", data={"x": fake_key()}))
+    (only,) = json.loads(run(str(tmp_path), "--format", "sarif").stdout)["runs"][0]["results"]
+    uri = only["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "%C3%BC%20%231%2050%25.yaml"
+    assert unquote(uri) == "ü #1 50%.yaml"
 
 
 def test_what_cannot_be_read_is_one_line_and_exit_2(tmp_path):
