@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from local import cluster, locks, prerequisites, runtime, state, tools
+from local.alone import alone
 from local.cluster import pki
 from local.cluster.layout import layout
 from local.errors import LocalError
@@ -80,8 +81,13 @@ def prepare_pack(progress: Progress) -> None:
     """The policy pack's own Python environment, as its dependencies clash with the program's (protobuf 5 and 6)."""
     requirements = PACK / "requirements.txt"
     ready = PACK / ".venv" / "ready"
-    if ready.exists() and ready.stat().st_mtime >= requirements.stat().st_mtime:
-        return
+    with alone(requirements):
+        if ready.exists() and ready.stat().st_mtime >= requirements.stat().st_mtime:
+            return
+        _build_pack(requirements, ready, progress)
+
+
+def _build_pack(requirements: Path, ready: Path, progress: Progress) -> None:
     with progress.phase("Python environment of the policy pack"):
         uv = str(tools.path("uv"))
         python = str(PACK / ".venv" / "bin" / "python")

@@ -1,6 +1,5 @@
 """What is built once and kept in the cache folder: named by what went into it, and never seen half done."""
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from local.alone import alone
 from settings.paths import cache_dir
 
 _DIGEST_LENGTH = 12
@@ -36,8 +36,7 @@ def ensure(target: Path, build: Callable[[Path], None]) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_name(f".{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(target.with_name(f".{target.name}.lock")):
         if not target.exists():
             partial = target.with_name(f".{target.name}.partial")
             remove(partial)

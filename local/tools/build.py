@@ -1,6 +1,5 @@
 """Build a tool once per version into the cache; a half-written or broken binary is never taken for a good one."""
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from local.alone import alone
 from local.progress import Progress
 from local.tools import go, provider
 from local.tools.catalogue import GoBuild
@@ -68,6 +68,5 @@ def _build(build: GoBuild, name: str, package: str, progress: Progress) -> None:
 @contextmanager
 def _alone(build: GoBuild) -> Iterator[None]:
     folder(build).mkdir(parents=True, exist_ok=True)
-    with (folder(build) / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder(build) / ".lock"):
         yield
