@@ -1,6 +1,8 @@
 """Regressions are named, and promotion is refused without a proof of the same thing."""
 
+import subprocess
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from smoke.compare import regressions
 from smoke.content import content_digest
 from smoke.cost import RunCost
 from smoke.errors import PermanentError
-from smoke.promote import judge
+from smoke.promote import judge, refuse_another_program
 from smoke.report import Report
 from tests.unit.smoke.fakes import dev_settings
 
@@ -86,6 +88,65 @@ def refusal(
 
 def test_promotion_needs_a_green_report():
     assert "pre has no green report" in refusal(None)
+
+
+def test_promotion_is_refused_when_the_report_is_of_another_stack():
+    assert "is of stack dev" in refusal(report().model_copy(update={"stack": "dev"}))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with a program of one component, committed."""
+    for name in ("components", "docs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text("1\n")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(checkout: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=checkout, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def commit(checkout: Path) -> str:
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "--message", "c")
+    return git(checkout, "rev-parse", "HEAD")
+
+
+def proven(commit: str | None) -> Report:
+    return report().model_copy(update={"commit": commit})
+
+
+def test_the_program_of_the_proof_may_go_on_whatever_its_documents_say(checkout: Path):
+    at = git(checkout, "rev-parse", "HEAD")
+    (checkout / "docs" / "a").write_text("2\n")
+    commit(checkout)
+    refuse_another_program(proven(at), checkout, "pre")
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_promotion_is_refused_for_a_program_that_was_not_proven(checkout: Path, committed: bool):
+    at = git(checkout, "rev-parse", "HEAD")
+    (checkout / "components" / "a").write_text("2\n")
+    if committed:
+        commit(checkout)
+    with pytest.raises(PermanentError, match="differs in components/a"):
+        refuse_another_program(proven(at), checkout, "pre")
+
+
+def test_promotion_is_refused_for_a_commit_that_the_checkout_does_not_know(checkout: Path):
+    with pytest.raises(PermanentError, match="does not know"):
+        refuse_another_program(proven("0" * 40), checkout, "pre")
+
+
+def test_outside_of_git_the_content_alone_is_judged(tmp_path: Path):
+    refuse_another_program(proven("0" * 40), tmp_path, "pre")
+    refuse_another_program(proven(None), tmp_path, "pre")
 
 
 def test_promotion_is_refused_for_other_content():
