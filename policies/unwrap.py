@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -34,6 +35,8 @@ _BESIDE: Final = ("name", "key", "header")
 _LONG_NAME: Final = 24
 """Characters of a field's name in which something may be wrapped; no shorter than the shortest key in base64."""
 _SHORTEST_BYTES: Final = 19
+REMEMBERED: Final = 4096
+"""Characters of the longest text of which is remembered what was found in it; thousands of them take some tens of megabytes."""
 
 
 _TOLERANT: Final[Any] = type("TolerantLoader", (LOADER,), {})
@@ -107,8 +110,14 @@ def _are_bytes(value: Sequence[Any]) -> bool:
 
 
 def _inside(text: str, path: str, field: str, wrapped: tuple[str, ...]) -> Iterator[Text]:
-    for how, value in _readings(text):
+    for how, value in _known_readings(text) if len(text) <= REMEMBERED else _readings(text):
         yield from texts(value, path, field, (*wrapped, how))
+
+
+@lru_cache(maxsize=8192)
+def _known_readings(text: str) -> tuple[tuple[str, Any], ...]:
+    """States, backups and previews say the same again and again."""
+    return tuple(_readings(text))
 
 
 def _readings(text: str) -> Iterator[tuple[str, Any]]:

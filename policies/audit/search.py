@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +19,11 @@ class Canaries:
 
     def within(self, text: str) -> bool:
         """Whether a text holds one of them, plain or as base64, hexadecimal or URL text."""
-        return any(form in text for value in self.values for form in _forms(value))
+        return any(form in text for form in self._all_forms)
+
+    @cached_property
+    def _all_forms(self) -> tuple[str, ...]:
+        return tuple(form for value in self.values for form in _forms(value))
 
 
 def search(content: Any, canaries: Canaries) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
 from policies.compose import composed
 from policies.objects import Object
 from policies.rule import Facts, Finding, Rule
-from policies.unwrap import Text, texts
+from policies.unwrap import REMEMBERED, Text, texts
 from rules import key_text
 from rules.key_names import may_name_a_key
 
@@ -68,12 +69,21 @@ def searched(one: Object) -> Mapping[str, Any]:
 
 def kinds(text: Text) -> Iterator[str]:
     """What a text looks like, if it looks like a key."""
-    typed = key_text.readable(text.text)
-    for form in dict.fromkeys((text.text, typed)):
+    yield from (_known_kinds if len(text.text) <= REMEMBERED else _kinds)(text.text, text.field)
+
+
+def _kinds(text: str, field: str) -> Iterator[str]:
+    typed = key_text.readable(text)
+    for form in dict.fromkeys((text, typed)):
         for found in key_text.find(form):
             yield found.kind
-    if may_name_a_key(text.field) and key_text.looks_random(typed):
-        yield f"a random value in a field named {text.field}"
+    if may_name_a_key(field) and key_text.looks_random(typed):
+        yield f"a random value in a field named {field}"
+
+
+@lru_cache(maxsize=32768)
+def _known_kinds(text: str, field: str) -> tuple[str, ...]:
+    return tuple(_kinds(text, field))
 
 
 def _told(seen: set[str], path: str) -> bool:
