@@ -38,7 +38,7 @@ class LoadBalancerSettings(Group):
     """Whose annotations are written: AWS's NLB, Huawei Cloud's ELB, or none."""
     internal: bool = True
     """Whether the load balancer has an address inside the network only. eksNlb: its scheme; cceElb: the type of an ELB to be made (one that
-    is there keeps its own); plain: not written, as only the controller's own annotations could say it."""
+    is there keeps its own); plain: `annotations` must say it in the controller's words, or `sourceRanges` let in private networks alone."""
     annotations: Annotated[dict[LabelKey, str], LINES] = Field(default_factory=dict)
     """Added to those of `kind`, and win over them."""
     source_ranges: tuple[Cidr, ...] = ()

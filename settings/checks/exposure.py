@@ -1,10 +1,11 @@
 """The gateway is reached as its settings say, by TLS and by a name that clients elsewhere can use."""
 
 from collections.abc import Callable, Iterator
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from rules import elb
+from rules.network_policy import PRIVATE
 from rules.problem import Problem
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ _BY_NAME: Final = ("gatewayApi", "ingress")
 _ROUTE_HOSTS: Final = 16
 """Host names of one HTTPRoute (its definition, Gateway API 1.4 to 1.6)."""
 _ANNOTATIONS: Final = "gateway.loadBalancer.annotations"
+_INSIDE: Final = (*PRIVATE, "fc00::/7")
+"""Networks whose addresses the internet does not carry; the last is IPv6's own (RFC 4193)."""
 
 
 def exposed_with_tls(settings: "Settings") -> list[Problem]:
@@ -89,6 +92,40 @@ def balancers_are_named(settings: "Settings") -> list[Problem]:
     return [Problem(_ANNOTATIONS, given or sorted(balancer.annotations), limit, fix)]
 
 
+def internal_is_kept(settings: "Settings") -> list[Problem]:
+    """Nothing tells an unknown controller that an address is for inside: the operator's annotations do, or who may connect is limited."""
+    balancer = settings.gateway.load_balancer
+    unknown = settings.gateway.exposure == "loadBalancer" and balancer.kind == "plain"
+    if not (unknown and balancer.internal) or balancer.annotations:
+        return []
+    fix = (
+        "give your controller's annotation for it in loadBalancer.annotations, networks inside in loadBalancer.sourceRanges,"
+        " or say internal: false"
+    )
+    if not balancer.source_ranges:
+        limit = "kind plain tells no controller, so that the address may be public"
+        return [Problem("gateway.loadBalancer.internal", True, limit, fix)]
+    limit = "loadBalancer.internal is true, and kind plain keeps to it by who may connect: " + ", ".join(_INSIDE)
+    return [
+        Problem(f"gateway.loadBalancer.sourceRanges[{index}]", text, limit, fix)
+        for index, text in enumerate(balancer.source_ranges)
+        if not _is_inside(text)
+    ]
+
+
+def _is_inside(text: str) -> bool:
+    network = ip_network(text)
+    match network:
+        case IPv4Network():
+            return any(
+                network.subnet_of(inside) for inside in map(ip_network, _INSIDE) if isinstance(inside, IPv4Network)
+            )
+        case IPv6Network():
+            return any(
+                network.subnet_of(inside) for inside in map(ip_network, _INSIDE) if isinstance(inside, IPv6Network)
+            )
+
+
 def _made(balancer: "LoadBalancerSettings") -> Iterator[Problem]:
     path = f"{_ANNOTATIONS}.{elb.AUTOCREATE}"
     try:
@@ -130,4 +167,5 @@ CHECKS: Final[tuple[Callable[["Settings"], list[Problem]], ...]] = (
     hosts_are_reachable,
     routes_are_by_name,
     balancers_are_named,
+    internal_is_kept,
 )

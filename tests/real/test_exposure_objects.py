@@ -44,7 +44,7 @@ ELB: Final = {"kubernetes.io/elb.id": "3c7caa5a-a641-4bff-801a-feace27424b6"}
 PUBLIC: Final = {"bandwidth_name": "llm", "bandwidth_size": 5, "bandwidth_sharetype": "PER", "eip_type": "5_bgp"}
 AUTOCREATED: Final = {"kubernetes.io/elb.autocreate": json.dumps(PUBLIC)}
 BALANCERS: Final[dict[str, dict[str, Any]]] = {
-    "plain": {},
+    "plain": {"internal": False},
     "plain with ranges and annotations": {
         "sourceRanges": ["10.0.0.0/8", "2001:db8::/32"],
         "annotations": {"example.com/own": "yes"},

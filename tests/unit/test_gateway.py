@@ -33,6 +33,10 @@ def elb(annotations: dict[str, str], internal: bool = True) -> dict[str, Any]:
     return {**TLS, "exposure": "loadBalancer", "loadBalancer": balancer}
 
 
+def plain_balancer(**balancer: Any) -> dict[str, Any]:
+    return {**TLS, "exposure": "loadBalancer", "loadBalancer": balancer}
+
+
 def declared(settings: Settings, **args: Any) -> list[Registered]:
     return deploy(lambda context: Gateway("gateway", GatewayArgs(settings=settings, **args), context))
 
@@ -153,10 +157,18 @@ def test_a_load_balancer_carries_what_its_controller_reads(balancer: dict[str, A
     assert service["metadata"]["annotations"][annotation] == value
 
 
-def test_source_ranges_limit_who_connects():
-    balancer = {"sourceRanges": ["10.0.0.0/8"]}
-    settings = stack(gateway={**TLS, "exposure": "loadBalancer", "loadBalancer": balancer})
-    assert exposure(settings, context())[0]["spec"]["loadBalancerSourceRanges"] == ["10.0.0.0/8"]
+@pytest.mark.parametrize(
+    "balancer",
+    [
+        {"sourceRanges": ["10.0.0.0/8"]},
+        {"sourceRanges": ["192.168.7.0/24", "fd00::/8"]},
+        {"sourceRanges": ["0.0.0.0/0"], "internal": False},
+        {"sourceRanges": ["8.8.8.0/24"], "annotations": {"example.com/inside": "yes"}},
+    ],
+)
+def test_source_ranges_limit_who_connects(balancer: dict[str, Any]):
+    settings = stack(gateway=plain_balancer(**balancer))
+    assert exposure(settings, context())[0]["spec"]["loadBalancerSourceRanges"] == balancer["sourceRanges"]
 
 
 def test_a_gateway_api_route_goes_on_with_tls():
@@ -207,6 +219,14 @@ def test_an_ingress_keeps_streams_unbuffered_and_speaks_tls_to_the_gateway():
         (
             elb({AUTOCREATE: '{"bandwidth_name":"b","bandwidth_size":5}'}, internal=False),
             "a public ELB needs bandwidth_sharetype, eip_type",
+        ),
+        (plain_balancer(), "gateway.loadBalancer.internal: True: kind plain tells no controller"),
+        *(
+            (
+                plain_balancer(sourceRanges=["10.0.0.0/8", text]),
+                f"gateway.loadBalancer.sourceRanges[1]: '{text}': loadBalancer.internal is true",
+            )
+            for text in ("0.0.0.0/0", "8.8.8.0/24", "10.0.0.0/7", "::/0", "2001:db8::/32")
         ),
         *(
             (
