@@ -134,3 +134,10 @@ class Streamed:
     usage: Usage | None = None
     served_by: str = ""
     """Place and model that answered, such as channel/GLM-5; empty where the gateway does not say."""
+    cut_by: str = ""
+    """What the connection said when the stream broke off; empty when it was closed in order."""
+
+    def broke(self) -> str:
+        """How far a stream that did not end had come, and what ended it."""
+        how = self.cut_by or "the end of the answer without [DONE]"
+        return f"after {self.chunks} chunks and {self.seconds:.1f} s by {how}"

@@ -82,7 +82,7 @@ class GatewayClient:
             raise from_status(streamed.status, streamed.text, f"a streamed chat with {model}")
         if not streamed.finished:
             raise TemporaryError(
-                f"a streamed chat with {model} ended after {streamed.chunks} chunks without [DONE]",
+                f"a streamed chat with {model} broke off {streamed.broke()}",
                 "see whether a pod ended just then; run python -m smoke drill",
             )
         return streamed
@@ -106,6 +106,7 @@ class GatewayClient:
         except httpx.HTTPError as error:
             if streamed.status == 0:
                 raise from_transport(error, self.base_url) from None
+            streamed.cut_by = type(error).__name__
         finally:
             streamed.seconds = time.monotonic() - started
             if streamed.status == 200:

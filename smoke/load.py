@@ -118,7 +118,9 @@ class Load:
             self.samples.append(Sample(began, self.now, "lost", streamed.status, cause=streamed.text))
             return
         first_token = streamed.first_token_seconds if streamed.chunks else None
-        outcome = "ok" if streamed.finished else "broken"
+        outcome, cause = ("ok", None) if streamed.finished else ("broken", streamed.broke())
         self.samples.append(
-            Sample(began, self.now, outcome, 200, first_token, served_by=streamed.served_by, usage=streamed.usage)
+            Sample(
+                began, self.now, outcome, 200, first_token, cause, served_by=streamed.served_by, usage=streamed.usage
+            )
         )

@@ -68,7 +68,7 @@ def judge(drill: Drill, samples: Sequence[Sample], ended: float, slow_seconds: f
     if lost:
         causes.append(f"{len(lost)} lost: {lost[0].cause or f'status {lost[0].status}'}")
     if broken and not drill.broken_allowed:
-        causes.append(f"{len(broken)} streams broke")
+        causes.append(f"{len(broken)} streams broke, the first {broken[0].cause or 'without a word'}")
     if not any(sample.began > ended and sample.outcome == "ok" for sample in samples):
         causes.append("no request was answered after the end, so nothing is proven")
     return DrillResult(

@@ -57,6 +57,12 @@ def test_a_drill_passes_only_when_nothing_was_lost_and_load_outlasted_the_end(
     assert judge(replace(DRILL, broken_allowed=allowed), samples, ended=10, slow_seconds=5).verdict == verdict
 
 
+def test_a_broken_stream_is_told_with_what_broke_it():
+    broken = replace(BROKEN, cause="after 3 chunks and 30.2 s by ReadTimeout")
+    result = judge(DRILL, [ok(1), broken, broken, ok(11)], ended=10, slow_seconds=5)
+    assert result.cause == "2 streams broke, the first after 3 chunks and 30.2 s by ReadTimeout"
+
+
 def test_slow_answers_are_counted_and_are_no_loss():
     result = judge(DRILL, [ok(1, 9), ok(11)], ended=10, slow_seconds=5)
     assert (result.slow, result.verdict) == (1, "pass")

@@ -97,6 +97,9 @@ def test_each_criterion_is_missed_by_its_own_fault(samples: list[Sample], moment
 async def test_a_stream_that_broke_before_its_first_token_has_no_first_token():
     load = await run_load(1, 0.3, faults=(Fault(kind="cut"),), tokens=1)
     assert {(sample.outcome, sample.first_token) for sample in load.samples} == {("broken", None)}
+    assert all(
+        "after 0 chunks" in str(sample.cause) and "RemoteProtocolError" in str(sample.cause) for sample in load.samples
+    )
 
 
 def test_kv_space_that_never_filled_is_not_claimed_to_have_settled():

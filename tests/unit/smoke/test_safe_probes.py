@@ -47,7 +47,7 @@ async def test_every_safe_probe_passes_on_a_sound_stack(live: LiveStack):
         ("chat:dev-wide", Fault(kind="status", status=404), "differs in case, hyphens or version"),
         ("chat:dev-wide", Fault(kind="garbage"), "can't be parsed"),
         ("chat:dev-wide", Fault(kind="no-choices"), "without choices"),
-        ("stream:dev-wide", Fault(kind="cut"), "without [DONE]"),
+        ("stream:dev-wide", Fault(kind="cut"), "by RemoteProtocolError"),
         ("stream:dev-wide", Fault(kind="no-done"), "without [DONE]"),
         ("stream:dev-wide", Fault(kind="buffered"), "something buffers the stream"),
     ],
