@@ -4,7 +4,7 @@ STACK ?= dev
 PY := .venv/bin/python
 LOCAL := $(PY) -m local
 
-.PHONY: up down status test test-apart test-real lint env preview smoke doctor pulse drill audit render rehearse images rotate bench
+.PHONY: up down status test test-apart test-cluster lint env preview smoke doctor pulse drill audit render rehearse images rotate bench
 
 up: env
 	@$(LOCAL) deploy --stack $(STACK)
@@ -20,18 +20,19 @@ test: env
 ifdef ARGS
 	@$(PY) -m pytest -q $(ARGS)
 else
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-apart test-real
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-apart test-cluster
 endif
 
-# Beside the real tests, which mostly wait: at low priority, and shown as a whole when it is over.
+# Beside those of the local cluster, which mostly wait: at low priority, and shown as a whole when it is over.
 test-apart: env
 	@unset MAKEFLAGS MFLAGS MAKELEVEL; said=$$(mktemp); trap 'rm -f $$said' EXIT; code=0; \
-	echo "unit, policy and gateway tests run beside the real ones"; \
+	echo "tests that need no cluster run beside those of the local one"; \
 	{ nice $(PY) -m pytest -q -n 2 --dist worksteal tests/unit tests/policies && \
-	  nice $(PY) -m pytest -q --durations 10 tests/envoy; } > $$said 2>&1 || code=$$?; cat $$said; exit $$code
+	  nice $(PY) -m pytest -q --durations 10 -m "not cluster" tests/envoy tests/real; } > $$said 2>&1 || code=$$?; \
+	cat $$said; exit $$code
 
-test-real: env
-	@unset MAKEFLAGS MFLAGS MAKELEVEL; $(PY) -m pytest -q --durations 20 tests/real
+test-cluster: env
+	@unset MAKEFLAGS MFLAGS MAKELEVEL; $(PY) -m pytest -q --durations 20 -m cluster tests/real
 
 lint: env
 	@.venv/bin/ruff check -q .

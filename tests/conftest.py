@@ -26,6 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(FOLDERS[folder])
         if folder in AGAIN:
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker("cluster")
 
 
 def pytest_collection_finish() -> None:
