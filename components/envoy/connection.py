@@ -36,7 +36,7 @@ def public(settings: Settings, pod: Pod) -> Json:
         path_with_escaped_slashes_action="KEEP_UNCHANGED",
         early_header_mutation_extensions=[_strip_headers()],
         rds={"route_config_name": "public", "config_source": from_file(pod.config, "routes.yaml")},
-        http_filters=[*filters.public(settings, pod), ROUTER],
+        http_filters=[*filters.public(settings, pod), _public_router()],
         local_reply_config=local_replies(STAT_PREFIX),
         access_log=_logs(settings),
     )
@@ -66,6 +66,11 @@ def operations(prefix: str, http_filters: list[Json], routes: list[Json]) -> Jso
         delayed_close_timeout="0.1s",
         normalize_path=True,
     )
+
+
+def _public_router() -> Json:
+    """Counts no statuses by cluster: `envoy_moonstack_requests` has them with more, and the channel's own router those of the channel."""
+    return extension("envoy.filters.http.router", "extensions.filters.http.router.v3.Router", dynamic_stats=False)
 
 
 def _manager(prefix: str, **options: Any) -> Json:

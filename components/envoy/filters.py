@@ -26,11 +26,16 @@ def public(settings: Settings, pod: Pod) -> list[Json]:
             max_request_bytes=settings.gateway.max_body_bytes,
         ),
         lua("model", pick_source(settings)),
-        extension(
-            CHOOSE, "extensions.filters.http.lua.v3.Lua", source_codes={CHOOSE: {"inline_string": _script("choose")}}
-        ),
+        *([_choose()] if settings.channel.moe.routing_strategy == "latency_optimized" else []),
         *([access_log.streamed_usage()] if settings.channel_models.observability.record_token_usage else []),
     ]  # fmt: skip
+
+
+def _choose() -> Json:
+    """Runs on the routes that name it; where none does, it would still cost each request."""
+    return extension(
+        CHOOSE, "extensions.filters.http.lua.v3.Lua", source_codes={CHOOSE: {"inline_string": _script("choose")}}
+    )
 
 
 def health_check() -> Json:
@@ -54,9 +59,14 @@ def lua(name: str, source: str) -> Json:
 def pick_source(settings: Settings) -> str:
     """The program that finds a request's model and, when wanted, counts the tokens of answers: a filter costs as much as both."""
     clients = ",".join(f"['{client}']=true" for client in metered(settings))
-    constants = f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {f'{{{clients}}}' if clients else 'nil'}\n"
-    recorded = settings.channel_models.observability.record_token_usage
-    parts = ["body", *(["meter"] if clients else []), *(["usage"] if recorded else []), "pick"]
+    observability = settings.channel_models.observability
+    recorded, timed = observability.record_token_usage, observability.record_latency_per_model
+    constants = (
+        f"local ISOLATE = {_isolated(settings)}\nlocal METERED = {f'{{{clients}}}' if clients else 'nil'}\n"
+        f"local RECORDED, TIMED = {str(recorded).lower()}, {str(timed).lower()}\n"
+    )
+    answer = [*(["usage"] if recorded else []), *(["answer"] if recorded or timed else [])]
+    parts = ["body", *(["meter"] if clients else []), *answer, "pick"]
     return constants + "\n".join(_script(part) for part in parts)
 
 

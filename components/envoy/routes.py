@@ -36,17 +36,23 @@ _BODY_LIMIT: Final = 1 << 20
 def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Json], group: str | None) -> Json:
     """The whole route table: `model_routes` between what is answered before a model is looked at, and what is left.
 
-    `group` is the name that stands for all aliases, where there are any.
+    `group` is the name that stands for all aliases, where there are any. Each request is held against the table twice, before its
+    model is known and after: chat stands first, and what no model can take before it.
     """
+    routes = list(model_routes)
     listed = [*(model.name for model in models), *([group] if group else [])]
     host = {
         "name": "public",
         "domains": ["*"],
         "routes": [
             _exhausted(),
+            _encoded(),
+            _without_model([CHAT]),
+            *(route for route in routes if _is_chat(route)),
             *_model_list(listed),
-            *_unusable_bodies(),
-            *model_routes,
+            _wrong_method(),
+            _without_model(OTHER_PATHS),
+            *(route for route in routes if not _is_chat(route)),
             *_unknown_models(listed),
             _elsewhere(),
         ],
@@ -193,24 +199,31 @@ def _model_list(listed: Sequence[str]) -> list[Json]:
     ]
 
 
-def _unusable_bodies() -> list[Json]:
-    paths = _paths([CHAT, *OTHER_PATHS])
+def _is_chat(route: Json) -> bool:
+    return bool(route["match"].get("path") == CHAT)
+
+
+def _encoded() -> Json:
     encoded = {"name": "content-encoding", "present_match": True}
+    return {
+        "match": {**_paths([CHAT, *OTHER_PATHS]), "headers": [encoded, _method("POST")]},
+        **problem(415, "Send the body without content-encoding.", "unsupported_encoding"),
+    }
+
+
+def _without_model(paths: Sequence[str]) -> Json:
     no_model = {"name": MODEL_HEADER, "present_match": True, "invert_match": True}
-    return [
-        {
-            "match": {**paths, "headers": [_method("POST", other=True)]},
-            **problem(405, "This URL takes POST only.", "method_not_allowed"),
-        },
-        {
-            "match": {**paths, "headers": [encoded]},
-            **problem(415, "Send the body without content-encoding.", "unsupported_encoding"),
-        },
-        {
-            "match": {**paths, "headers": [no_model]},
-            **problem(400, "The body must be one JSON object with one plain string member `model`.", "invalid_body"),
-        },
-    ]
+    return {
+        "match": {**_paths(paths), "headers": [no_model, _method("POST")]},
+        **problem(400, "The body must be one JSON object with one plain string member `model`.", "invalid_body"),
+    }
+
+
+def _wrong_method() -> Json:
+    return {
+        "match": {**_paths([CHAT, *OTHER_PATHS]), "headers": [_method("POST", other=True)]},
+        **problem(405, "This URL takes POST only.", "method_not_allowed"),
+    }
 
 
 def _unknown_models(listed: Sequence[str]) -> list[Json]:

@@ -36,7 +36,7 @@ def wish_routes(settings: Settings, models: Sequence[PublicModel]) -> list[Json]
                 action = route_action(settings, model, attempts, stream)
                 route = chat_route(model.name, stream, {"route": {**action, "cluster": cluster}})
                 wished = {"name": WISH_HEADER, "string_match": {"exact": wish}}
-                route["match"]["headers"] += [wished, client_matcher(clients)]
+                route["match"]["headers"] = [wished, *route["match"]["headers"], client_matcher(clients)]
                 routes.append(route)
     return routes
 

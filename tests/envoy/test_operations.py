@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import ssl
 import subprocess
 import threading
@@ -213,6 +214,33 @@ def test_metrics_name_model_client_target_and_tokens(make, router: Upstream):
     assert float(_one(text, rf"envoy_moonstack_first_byte_count{of_chat} (\d+)")) == 2
     assert float(_one(text, r'envoy_moonstack_requests\{[^}]*code="401"[^}]*\} (\d+)')) == 1
     assert "nobody" not in text
+
+
+def test_what_a_target_answers_is_timed_whatever_its_status_and_what_the_gateway_answers_is_not(make, start):
+    refusing = start(Upstream("router", fault=422))
+    gateway = make(
+        stack(channelModels={"observability": {"exportIntervalSeconds": 1, "recordTokenUsage": False}}),
+        {"chat": refusing.port},
+    )
+    with gateway.client() as client:
+        assert client.get("/v1/models").status_code == 200
+        assert client.post(CHAT, json={**ASK, "model": "nobody"}).status_code == 404
+        assert client.post("/v1/embeddings", json={}).status_code == 400
+        assert client.post(CHAT, json=ASK).status_code == 422
+    wait_for(lambda: bool(re.search(r"envoy_moonstack_duration_count\{.*\} [1-9]", gateway.metrics())))
+    counts = re.findall(r"envoy_moonstack_duration_count\{(.*)\} (\d+)", gateway.metrics())
+    assert counts == [('model="chat",client="client",served_by="cluster/chat"', "1")]
+
+
+def test_a_caller_names_no_metric_by_headers_that_the_gateway_reads_itself(fresh: Gateway):
+    """Envoy refuses HTTP/1.0 and requests without a host before it has taken our headers away from them."""
+    forged = "x-moonstack-client: forged@0123\r\nx-moonstack-model: forged\r\nx-moonstack-served-by: forged\r\n"
+    for line in ("HTTP/1.0\r\nhost: a", "HTTP/1.1\r\nx-a: b", "HTTP/1.1\r\nhost: a"):
+        with socket.create_connection(("127.0.0.1", fresh.settings.gateway.http_port), timeout=10) as connection:
+            connection.sendall(f"POST {CHAT} {line}\r\n{forged}content-length: 0\r\n\r\n".encode())
+            assert connection.recv(12) in (b"HTTP/1.1 426", b"HTTP/1.1 400", b"HTTP/1.1 401")
+    wait_for(lambda: all(f'code="{code}"' in fresh.metrics() for code in (400, 401, 426)))
+    assert "forged" not in fresh.metrics()
 
 
 def test_latencies_are_exported_at_the_declared_interval(make, router: Upstream):

@@ -48,13 +48,3 @@ local function count_whole(handle)
   if into then metadata:set('moonstack.usage', 'in', into) end
   if out then metadata:set('moonstack.usage', 'out', out) end
 end
-
-function envoy_on_response(handle)
-  local kind = handle:headers():get('content-type')
-  if not kind then return end
-  if sub(kind, 1, 16) == 'application/json' then
-    count_whole(handle)
-  elseif METERED and sub(kind, 1, 17) == 'text/event-stream' then
-    count_stream(handle)
-  end
-end
