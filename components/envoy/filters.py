@@ -10,6 +10,8 @@ from settings.settings import Settings
 
 HEALTH_PATH: Final = "/healthz"
 CHOOSE: Final = "choose"
+OUTWARD: Final = ("content-type", "content-length", "accept", "user-agent", "idempotency-key", "openai-beta")
+"""All of a caller's headers that the channel sees."""
 _LUA: Final = Path(__file__).parent / "lua"
 
 
@@ -73,7 +75,8 @@ def pick_source(settings: Settings) -> str:
 def target_source(settings: Settings, outside: bool) -> str:
     """The program that puts the chosen target's name of the model into a request."""
     unsalt = _isolated(settings) if outside else "false"
-    return f"{_script('body')}\nlocal UNSALT = {unsalt}\n{_script('target')}"
+    passes = f"{{{','.join(f'[{name!r}]=true' for name in OUTWARD)}}}" if outside else "nil"
+    return f"{_script('body')}\nlocal UNSALT = {unsalt}\nlocal PASSES = {passes}\n{_script('target')}"
 
 
 def metered(settings: Settings) -> list[str]:

@@ -35,6 +35,7 @@ def local_replies(prefix: str) -> Json:
         (404, "Unknown request URL.", INVALID, "unknown_url"),
         (408, "The request did not arrive in time.", INVALID, "request_timeout"),
         (413, "The request body is too large.", INVALID, "request_too_large"),
+        (426, "This gateway takes HTTP/1.1 and HTTP/2.", INVALID, "http_version"),
         (429, "Rate limit reached; try again after the seconds in Retry-After.", "rate_limit_error", "rate_limit_exceeded"),
         (431, "The request headers are too large.", INVALID, "headers_too_large"),
         (500, "The gateway could not handle the request.", "server_error", "internal_error"),

@@ -46,6 +46,7 @@ def route_configuration(models: Sequence[PublicModel], model_routes: Iterable[Js
         "domains": ["*"],
         "routes": [
             _exhausted(),
+            _ambiguous(),
             _encoded(),
             _without_model([CHAT]),
             *(route for route in routes if _is_chat(route)),
@@ -201,6 +202,12 @@ def _model_list(listed: Sequence[str]) -> list[Json]:
 
 def _is_chat(route: Json) -> bool:
     return bool(route["match"].get("path") == CHAT)
+
+
+def _ambiguous() -> Json:
+    """Envoy joins several hosts by a comma, and each server behind it might take another one."""
+    hosts = {"name": ":authority", "string_match": {"contains": ","}}
+    return {"match": {"prefix": "/", "headers": [hosts]}, **problem(400, "A request names one host.", "bad_request")}
 
 
 def _encoded() -> Json:

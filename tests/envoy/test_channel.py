@@ -23,7 +23,12 @@ def test_a_model_of_the_channel_is_reached_with_the_channels_key_and_nothing_of_
     with this.gateway.client() as client:
         answer = client.post(
             CHAT, json={**ASK, "model": "MiniMax-M2.5"},
-            headers={"x-api-key": this.gateway.key, "cookie": "a=b", "x-forwarded-for": "10.9.9.9", "openai-organization": "mine"},
+            headers={
+                "x-api-key": this.gateway.key, "cookie": "a=b", "x-forwarded-for": "10.9.9.9", "openai-organization": "mine",
+                "forwarded": "for=10.9.9.9", "x-real-ip": "10.9.9.9", "true-client-ip": "10.9.9.9", "via": "1.1 10.9.9.9",
+                "x-goog-api-key": this.gateway.key, "proxy-authorization": f"Bearer {this.gateway.key}", "traceparent": "00-1",
+                "x-forwarded-host": "inside.example", "x-anything": "else", "accept": "application/json",
+            },
         )  # fmt: skip
     assert answer.status_code == 200
     assert answer.headers["x-moonstack-served-by"] == "channel/MiniMax-M2.5"
@@ -35,6 +40,8 @@ def test_a_model_of_the_channel_is_reached_with_the_channels_key_and_nothing_of_
     assert seen.headers["x-edge-sni"] == "localhost"
     own = {name for name in seen.headers if name.startswith(("x-moonstack", "x-forwarded-for-", "openai-"))}
     assert not own and not {"cookie", "x-api-key"} & seen.headers.keys()
+    assert not {"forwarded", "x-forwarded-host", "traceparent", "x-anything", "via"} & seen.headers.keys()
+    assert seen.headers["accept"] == "application/json"
     assert "10.9.9.9" not in json.dumps(seen.headers)
     assert this.gateway.key not in json.dumps(seen.headers)
     assert not this.router.seen

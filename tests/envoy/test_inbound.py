@@ -54,6 +54,16 @@ def test_no_malformed_no_unknown_and_no_removed_key_gets_past_401(gateway: Gatew
     assert not router.seen
 
 
+def test_a_key_is_taken_with_the_schemes_exact_word_or_none(gateway: Gateway):
+    """Envoy compares `Bearer ` to the letter, and takes what has no scheme for a key."""
+    with httpx.Client(base_url=gateway.url) as client:
+        words = {"Bearer ": 200, "": 200, "bearer ": 401, "BEARER ": 401, "Bearer  ": 401, "Basic ": 401}
+        found = {
+            word: client.get("/v1/models", headers={"authorization": word + gateway.key}).status_code for word in words
+        }
+    assert found == words
+
+
 def test_two_keys_of_one_client_are_valid_until_one_is_taken_away(fresh: Gateway):
     second = fake_key()
     fresh.write_keys([ClientKey("client", fresh.key), ClientKey("client", second)])
@@ -244,12 +254,13 @@ def test_smuggled_and_broken_requests_are_refused_and_reach_nobody(
         (f"POST {CHAT}", "transfer-encoding: gzip, chunked\r\n", 501),
         ("POST https://gateway/sleep", "", 403),
         ("CONNECT gateway:443", "", 404),
+        (f"POST {CHAT} HTTP/1.0", "", 426),
     ],
 )
 def test_what_envoy_itself_refuses_is_worded_as_the_api_words_its_errors(
     gateway: Gateway, router: Upstream, line: str, more: str, status: int
 ):
-    head = f"{line} HTTP/1.1\r\nhost: gateway:443\r\nauthorization: Bearer {gateway.key}\r\n{more}\r\n"
+    head = f"{line}{'' if ' HTTP/' in line else ' HTTP/1.1'}\r\nhost: gateway:443\r\nauthorization: Bearer {gateway.key}\r\n{more}\r\n"
     answer = b""
     with socket.create_connection(("127.0.0.1", gateway.settings.gateway.http_port), timeout=10) as connection:
         connection.sendall(head.encode())
@@ -257,6 +268,13 @@ def test_what_envoy_itself_refuses_is_worded_as_the_api_words_its_errors(
             answer += part
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"]
+    assert not router.seen
+
+
+def test_a_request_that_names_two_hosts_reaches_nobody(gateway: Gateway, router: Upstream):
+    body = json.dumps(ASK)
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: a\r\nhost: b\r\nauthorization: Bearer {gateway.key}\r\ncontent-length: {len(body)}"
+    assert raw(gateway, f"{head}\r\n\r\n{body}".encode()).startswith(b"HTTP/1.1 400 ")
     assert not router.seen
 
 

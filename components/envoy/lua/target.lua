@@ -23,6 +23,16 @@ local function with_defaults(text, found, target)
   return replaced(text, found.open + 1, found.open, added)
 end
 
+-- What a caller sends beside its question stays here: any header may hold a key, an address or a name. Routes are found by
+-- x-forwarded-proto, which the router takes away.
+local function only_what_passes(headers)
+  local rest = {}
+  for name in pairs(headers) do
+    if not PASSES[name] and sub(name, 1, 1) ~= ':' and sub(name, 1, 12) ~= 'x-moonstack-' and name ~= 'x-forwarded-proto' then rest[#rest + 1] = name end
+  end
+  for _, name in ipairs(rest) do headers:remove(name) end
+end
+
 function envoy_on_request(handle)
   local facts = handle:connectionStreamInfo():dynamicMetadata():get('moonstack')
   local target = {}
@@ -43,6 +53,7 @@ function envoy_on_request(handle)
     end
   end
   local headers = handle:headers()
+  if PASSES then only_what_passes(headers) end
   headers:replace('x-moonstack-cluster', target.cluster)
   headers:replace('x-moonstack-first', target.first)
   handle:clearRouteCache()
