@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from components.envoy.schema import METADATA, MODEL_HEADER, SERVED_BY_HEADER, STREAM_HEADER, Json, extension
+from components.envoy.schema import (
+    METADATA,
+    MODEL_HEADER,
+    SERVED_BY_HEADER,
+    STREAM_HEADER,
+    VERSION_HEADER,
+    Json,
+    extension,
+)
 from rules.envoy_keys import CLIENT_HEADER
 
 USAGE: Final = "moonstack.usage"
@@ -12,26 +20,33 @@ LEAST: Final = "moonstack.least"
 KEY: Final = "moonstack.key"
 """Metadata namespace of who asks: the client's id, and the version of its key."""
 ANSWER: Final = "moonstack.answer"
-"""Metadata namespace of answers that a target gave with another status than 2xx: set by lua/answer.lua."""
+"""Metadata namespace of answers that a target gave with another status than 200: set by lua/answer.lua."""
 ROUTE_MODEL: Final = f"%METADATA(ROUTE:{METADATA}:model)%"
 """The model that was found: what a caller asked for but nobody serves would make a metric a name each."""
-_CLIENT: Final = f"%DYNAMIC_METADATA({KEY}:client)%"
-_VERSION: Final = f"%DYNAMIC_METADATA({KEY}:version)%"
-_SERVED_BY: Final = f"%RESP({SERVED_BY_HEADER})%"
-_TAGS: Final = {"model": ROUTE_MODEL, "client": _CLIENT, "served_by": _SERVED_BY}
-_ANSWERED: Final = {**_TAGS, "client": f"%REQ({CLIENT_HEADER})%"}
-"""The same of a request that a target answered: the header, which costs half of metadata, is the gateway's own by then.
+_CALLER: Final = {"client": f"%DYNAMIC_METADATA({KEY}:client)%", "version": f"%DYNAMIC_METADATA({KEY}:version)%"}
+_ANSWERED_CALLER: Final = {"client": f"%REQ({CLIENT_HEADER})%", "version": f"%REQ({VERSION_HEADER})%"}
+"""The same of a request that a target answered: these headers, which cost a third of metadata, are the gateway's own by then.
 
-Of what is refused earlier it is the caller's own words, who could make metrics of any name with it, or has the key's version in it.
+Of what is refused earlier they are the caller's own words, who could make metrics of any name with them, or are not split yet.
 """
+_SERVED_BY: Final = f"%RESP({SERVED_BY_HEADER})%"
+_TAGS: Final = {"model": ROUTE_MODEL, "client": _CALLER["client"], "served_by": _SERVED_BY}
+_ANSWERED: Final = {**_TAGS, "client": _ANSWERED_CALLER["client"]}
 _NOT_HEALTH: Final = {"not_health_check_filter": {}}
 _TOKENS: Final = {"prompt_tokens": "in", "completion_tokens": "out"}
 _STREAMED: Final = (((), _TOKENS), (("response",), {"input_tokens": "in", "output_tokens": "out"}))
 """Where streamed answers tell what they used, and under which names: chat and completions, then the events of /v1/responses."""
 
 
-def json_line() -> Json:
-    """The access log on standard output; the path without its query, since a key may stand there."""
+def json_lines() -> list[Json]:
+    """The access log on standard output; the path without its query, since a key may stand there.
+
+    Two loggers, of which each request meets one: what is well answered is told who asked by headers, the rest by metadata.
+    """
+    return [{"filter": _well_answered(), **_line(_ANSWERED_CALLER)}, {"filter": _otherwise(), **_line(_CALLER)}]
+
+
+def _line(caller: dict[str, str]) -> Json:
     fields = {
         "time": "%START_TIME%",
         "request_id": "%REQ(x-request-id)%",
@@ -40,8 +55,8 @@ def json_line() -> Json:
         "status": "%RESPONSE_CODE%",
         "flags": "%RESPONSE_FLAGS%",
         "reason": "%RESPONSE_CODE_DETAILS%",
-        "client": _CLIENT,
-        "key_version": _VERSION,
+        "client": caller["client"],
+        "key_version": caller["version"],
         "model": f"%REQ({MODEL_HEADER})%",
         "stream": f"%REQ({STREAM_HEADER})%",
         "served_by": _SERVED_BY,
@@ -53,29 +68,30 @@ def json_line() -> Json:
         "tokens_in": f"%DYNAMIC_METADATA({USAGE}:in)%",
         "tokens_out": f"%DYNAMIC_METADATA({USAGE}:out)%",
     }
-    line = extension(
+    return extension(
         "envoy.access_loggers.stdout", "extensions.access_loggers.stream.v3.StdoutAccessLog",
         log_format={"json_format": fields},
     )  # fmt: skip
-    return {"filter": _NOT_HEALTH, **line}
 
 
 def request_metrics(latency: bool) -> list[Json]:
     """Requests by model, client, target and status, and by version of the key; when wanted, their duration and first byte.
 
-    Answers of the gateway's own have neither. Most are known by their status, which costs a fraction of metadata, and that a tenth of
-    a CEL expression: a request that asks for a model gets no 2xx but a target's.
+    Answers of the gateway's own have neither. By version a request is counted with a key alone, in a counter of its own: versions would
+    multiply the others, and a rotation only has to see whether the old one is still in use.
     """
-    counters = [{"stat": _stat("requests", _TAGS | {"code": "%RESPONSE_CODE%"}), "value_fixed": 1}]
     histograms = [
         {"stat": _stat("duration", _ANSWERED), "unit": "Milliseconds", "value_format": "%DURATION%"},
         {"stat": _stat("first_byte", _ANSWERED), "unit": "Milliseconds", "value_format": "%RESPONSE_DURATION%"},
     ]
-    every = {"filter": _NOT_HEALTH, **_stats(counters=counters)}
+    counted = [_count("requests", _ANSWERED | {"code": "%RESPONSE_CODE%"}), _count("key_requests", _ANSWERED_CALLER)]
+    timed = {"histograms": histograms} if latency else {}
+    versions = {"and_filter": {"filters": [_otherwise(), _present(KEY, "version")]}}
     return [
-        every,
-        _key_requests(),
-        *([{"filter": _answered(), **_stats(histograms=histograms)}] if latency else []),
+        {"filter": _well_answered(), **_stats(counters=counted, **timed)},
+        {"filter": _otherwise(), **_stats(counters=[_count("requests", _TAGS | {"code": "%RESPONSE_CODE%"})])},
+        {"filter": versions, **_stats(counters=[_count("key_requests", _CALLER)])},
+        *([{"filter": _present(ANSWER, "by"), **_stats(**timed)}] if latency else []),
     ]
 
 
@@ -158,16 +174,24 @@ def _stat(name: str, tags: dict[str, str]) -> Json:
     return {"name": name, "tags": [{"name": tag, "value_format": value} for tag, value in tags.items()]}
 
 
-def _key_requests() -> Json:
-    """By it a rotation sees whether the old version is still in use; a counter of its own, as versions would multiply the others."""
-    counter = {"stat": _stat("key_requests", {"client": _CLIENT, "version": _VERSION}), "value_fixed": 1}
-    return {"filter": _present(KEY, "version"), **_stats(counters=[counter])}
+def _count(name: str, tags: dict[str, str]) -> Json:
+    return {"stat": _stat(name, tags), "value_fixed": 1}
 
 
-def _answered() -> Json:
-    asked = {"header_filter": {"header": {"name": MODEL_HEADER, "present_match": True}}}
-    well = {"and_filter": {"filters": [_status("GE", 200), _status("LE", 299), asked]}}
-    return {"or_filter": {"filters": [well, _present(ANSWER, "by")]}}
+def _well_answered() -> Json:
+    """By a target, with 200: whoever asks for a model gets that from nobody else. As a filter, too, it costs a fraction of metadata."""
+    return {"and_filter": {"filters": [_status("EQ", 200), _asked(True)]}}
+
+
+def _otherwise() -> Json:
+    """All other requests but health checks, those without a status, too, whose caller left first."""
+    others = {"or_filter": {"filters": [_status("NE", 200), _asked(False)]}}
+    return {"and_filter": {"filters": [others, _NOT_HEALTH]}}
+
+
+def _asked(model: bool) -> Json:
+    header = {"name": MODEL_HEADER, "present_match": True, **({} if model else {"invert_match": True})}
+    return {"header_filter": {"header": header}}
 
 
 def _status(op: str, value: int) -> Json:

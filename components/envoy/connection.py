@@ -89,7 +89,7 @@ def _strip_headers() -> Json:
 def _logs(settings: Settings) -> list[Json]:
     observability = settings.channel_models.observability
     return [
-        access_log.json_line(),
+        *access_log.json_lines(),
         *access_log.request_metrics(latency=observability.record_latency_per_model),
         *(access_log.token_metrics() if observability.record_token_usage else []),
         *([access_log.least_tokens()] if filters.metered(settings) else []),

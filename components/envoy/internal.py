@@ -11,6 +11,7 @@ from components.envoy.schema import (
     FIRST_HEADER,
     MODEL_HEADER,
     STREAM_HEADER,
+    VERSION_HEADER,
     WISH_HEADER,
     Json,
     extension,
@@ -20,7 +21,7 @@ from rules.envoy_keys import CLIENT_HEADER
 from settings.settings import Settings
 
 REMOVED: Final = (
-    MODEL_HEADER, STREAM_HEADER, CLUSTER_HEADER, FIRST_HEADER, WISH_HEADER, CLIENT_HEADER,
+    MODEL_HEADER, STREAM_HEADER, CLUSTER_HEADER, FIRST_HEADER, WISH_HEADER, CLIENT_HEADER, VERSION_HEADER,
     "x-forwarded-for", "x-forwarded-proto", "x-request-id", "x-envoy-external-address", "x-envoy-attempt-count",
     "x-envoy-expected-rq-timeout-ms", "cookie", "x-api-key", "api-key", "openai-organization", "openai-project",
 )  # fmt: skip

@@ -11,6 +11,7 @@ Json = dict[str, Any]
 HEADER_PREFIX: Final = "x-moonstack-"
 MODEL_HEADER: Final = f"{HEADER_PREFIX}model"
 STREAM_HEADER: Final = f"{HEADER_PREFIX}stream"
+VERSION_HEADER: Final = f"{HEADER_PREFIX}key-version"
 CLUSTER_HEADER: Final = f"{HEADER_PREFIX}cluster"
 FIRST_HEADER: Final = f"{HEADER_PREFIX}first"
 SERVED_BY_HEADER: Final = f"{HEADER_PREFIX}served-by"

@@ -15,7 +15,7 @@ import pytest
 
 from bench.simulated.gateway import Gateway, fake_key
 from components.envoy.process import drain_script
-from rules.envoy_keys import FILE, ClientKey
+from rules.envoy_keys import FILE, ClientKey, version_name
 from tests.envoy.authority import Authority
 from tests.envoy.load import Load
 from tests.envoy.stacks import ASK, CHAT, CLIENTS, MODEL, stack
@@ -230,6 +230,39 @@ def test_what_a_target_answers_is_timed_whatever_its_status_and_what_the_gateway
     wait_for(lambda: bool(re.search(r"envoy_moonstack_duration_count\{.*\} [1-9]", gateway.metrics())))
     counts = re.findall(r"envoy_moonstack_duration_count\{(.*)\} (\d+)", gateway.metrics())
     assert counts == [('model="chat",client="client",served_by="cluster/chat"', "1")]
+
+
+def test_each_request_is_written_down_once_with_who_asked_however_it_ends(make, router: Upstream):
+    """Those that a target answered well and all others are told of by loggers of their own."""
+    fresh = make(
+        stack(keys=({**CLIENTS[0], "qps": 1000}, CLIENTS[1]), gateway={"maxBodyBytes": 20_000}), {"chat": router.port}
+    )
+    with fresh.client() as client:
+        asked = [
+            client.post(CHAT, json=ASK),
+            client.post(CHAT, json=STREAM),
+            client.post("/v1/embeddings", json=ASK),
+            client.post(CHAT, json={}),
+            client.post(CHAT, json={**ASK, "model": "nobody"}),
+            client.post(CHAT, json={**ASK, "x": "y" * 30_000}),
+            client.get(CHAT),
+            client.get("/v1/models"),
+            client.get("/nowhere"),
+        ]
+    asked.append(httpx.post(f"{fresh.url}{CHAT}", json=ASK))
+    wait_for(lambda: fresh.access_log().count('"request_id"') >= len(asked))
+    lines = [json.loads(line) for line in fresh.access_log().splitlines() if line.startswith("{")]
+    assert [line["status"] for line in lines] == [200, 200, 200, 400, 404, 413, 405, 200, 404, 401]
+    callers = {(line["client"], line["key_version"]) for line in lines[:-1]}
+    assert callers == {("client", version_name("client", fresh.key).removeprefix("client@"))}
+    assert (lines[-1]["client"], lines[-1]["key_version"]) == (None, None)
+    text = fresh.metrics()
+    counts = {
+        name: sum(map(float, re.findall(rf"envoy_moonstack_{name}\{{.*\}} (\d+)", text)))
+        for name in ("requests", "key_requests")
+    }
+    assert counts == {"requests": 10, "key_requests": 9}
+    assert "@" not in "".join(line for line in text.splitlines() if "moonstack" in line)
 
 
 def test_a_caller_names_no_metric_by_headers_that_the_gateway_reads_itself(fresh: Gateway):

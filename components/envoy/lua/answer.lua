@@ -1,7 +1,7 @@
 -- Notes of an answer what the logs can't see by themselves: that a target gave it, unless its status says so, and the tokens that it used.
 function envoy_on_response(handle)
   local headers = handle:headers()
-  if TIMED and byte(headers:get(':status')) ~= 50 and headers:get('x-moonstack-served-by') then
+  if TIMED and headers:get(':status') ~= '200' and headers:get('x-moonstack-served-by') then
     handle:streamInfo():dynamicMetadata():set('moonstack.answer', 'by', 'target')
   end
   if not RECORDED then return end

@@ -1,8 +1,13 @@
 -- Tells the routes which model a request asks for; with ISOLATE, salts the KV cache by the client's key.
 
--- Up to here the client's header names the version of its key, too; all that follows knows clients by id.
+-- Up to here the client's header names the version of its key, too; all that follows knows clients by id, and the logs both.
 local function known_by_id(headers)
-  local client = string.gsub(headers:get('x-moonstack-client') or '', '@%x*', '', 1)
+  local client = headers:get('x-moonstack-client') or ''
+  local at = find(client, '@', 1, true)
+  if not at then return client end
+  local _, last = find(client, '^%x*', at + 1)
+  headers:replace('x-moonstack-key-version', sub(client, at + 1, last))
+  client = sub(client, 1, at - 1) .. sub(client, last + 1)
   headers:replace('x-moonstack-client', client)
   return client
 end
