@@ -13,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.api_keys import ApiKeys, ApiKeysArgs
 from components.context import Context
+from components.deployed_content import DeployedContent
 from components.elasticity import elasticity
 from components.envoy.files import config_digest
 from components.envoy.process import longest_request
@@ -74,12 +75,14 @@ def main(settings: Settings, stack: str) -> Mapping[str, Any]:
     )
     scaled = elasticity(settings, plans, context, pulumi.ResourceOptions(depends_on=[gateway, *models]))
     boundary = NetworkBoundary("boundary", settings, context)
+    whole = [gateway, boundary, *models, *scaled]
+    content = DeployedContent("content", settings, context, pulumi.ResourceOptions(depends_on=whole))
     release = release_digest(context)
     if settings.smoke.gate:
         args = SmokeGateArgs(
             release=release,
             prove=with_clean_state(partial(prove, settings, stack, config_digest(settings)), settings, stack),
-            after=[gateway, boundary, *models, *scaled],
+            after=[*whole, content],
             skip=settings.smoke_skip,
             nonce=settings.smoke.nonce,
         )

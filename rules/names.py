@@ -40,6 +40,9 @@ CAPACITY_STATE_FILE: Final = "state.json"
 KEY_AGENT: Final = "key-agent"
 SMOKE_LATEST: Final = "smoke-report-latest"
 SMOKE_GREEN: Final = "smoke-report-green"
+DEPLOYED_CONTENT: Final = "deployed-content"
+CONTENT_KEY: Final = "content"
+"""The digest's key in that ConfigMap."""
 
 
 def slug(name: str) -> str:

@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from settings.content import content_digest
 from settings.settings import Settings
 from smoke import archive
 from smoke.cluster import Cluster
-from smoke.content import content_digest
 from smoke.errors import PermanentError
 from smoke.report import Report
 

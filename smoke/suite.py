@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from rules.digest import short
+from settings.content import content_digest, versions
 from settings.settings import Settings
 from smoke import archive, redact
 from smoke.client import GatewayClient
 from smoke.cluster import Cluster
-from smoke.content import content_digest, versions
 from smoke.cost import Paid, run_cost
+from smoke.deployed import refuse_other_content
 from smoke.engines import Engines
 from smoke.errors import SmokeError
 from smoke.keys import read_smoke_key
@@ -80,6 +81,8 @@ async def run(
     started, clock = datetime.now(UTC), time.monotonic()
     try:
         async with live_stack(settings, stack) as live:
+            if live.engines is not None:
+                await refuse_other_content(settings, stack, live.engines.cluster)
             return await examine(live, classes, listener=listener)
     except SmokeError as error:
         entrance = ProbeResult(name=ENTRANCE, kind="safe", verdict="fail", cause=error.cause, fix=error.fix)

@@ -6,11 +6,10 @@ from typing import Any
 from rules import kthena, labels, names, timing
 from settings.models import ModelSettings
 from settings.settings import Settings
-from smoke import archive
 from smoke.answers import ModelList
 from smoke.client import MODELS, GatewayClient
 from smoke.cluster import Cluster, Object
-from smoke.content import content_digest
+from smoke.deployed import other_content
 from smoke.errors import PermanentError, from_status
 from smoke.probes.routing import declared_names
 
@@ -71,13 +70,7 @@ def _engines(model: ModelSettings, deployments: Sequence[Object]) -> Iterator[st
 
 
 async def _content(settings: Settings, cluster: Cluster) -> list[str]:
-    """Images, revisions and engine settings are told by the last report, which the gate leaves with each release."""
-    latest = await archive.latest(cluster)
-    if latest is None or latest.content == content_digest(settings):
-        return []
-    return [
-        f"the last report, of {latest.started:%Y-%m-%d %H:%M} UTC, is of other images, model revisions or engine settings"
-    ]
+    return ["images, model revisions or engine settings are others"] if await other_content(settings, cluster) else []
 
 
 def _label(deployment: Object, key: str) -> str:

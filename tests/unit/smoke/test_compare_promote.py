@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from settings.content import content_digest
 from smoke.compare import regressions
-from smoke.content import content_digest
 from smoke.cost import RunCost
 from smoke.errors import PermanentError
 from smoke.promote import judge, refuse_another_program

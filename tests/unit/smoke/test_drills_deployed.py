@@ -1,20 +1,20 @@
 """A drill on a stack that was not deployed as its file says is one line, before anything is taken away."""
 
 from collections.abc import Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from rules import labels, names, timing
+from settings.content import content_digest
 from settings.kv_store import KvStoreSettings
 from settings.settings import Settings
-from smoke.content import content_digest
+from smoke import suite
 from smoke.drills.deployed import refuse_other_than_declared
 from smoke.errors import PermanentError
 from smoke.probe import LiveStack
-from smoke.report import Report
 from tests.unit.smoke.fakes import MODEL, FakeStack, dev_settings
 
 
@@ -49,9 +49,7 @@ class Deployed:
             return self.serving
         if self.content is None:
             return None
-        facts = {"stack": "dev", "environment": "dev", "release": "r", "content": self.content, "seconds": 1}
-        report = {**facts, "verdict": "pass", "probes": [], "started": datetime.now(UTC)}
-        return {"data": {"report.json": Report.model_validate(report).to_json()}}
+        return {"data": {names.CONTENT_KEY: self.content}}
 
 
 async def said(live: LiveStack, settings: Settings, deployed: Any) -> str:
@@ -96,10 +94,10 @@ async def test_a_store_that_is_declared_and_not_there_is_named(live: LiveStack):
     assert "kvStore is on, and there is no Mooncake master" in await said(live, live.settings, deployed)
 
 
-async def test_engine_settings_that_were_not_deployed_are_told_by_the_last_report(live: LiveStack):
+async def test_engine_settings_that_were_not_deployed_are_told_by_what_was_left_with_it(live: LiveStack):
     deployed = Deployed(live.settings, content_digest(live.settings))
     engine = live.settings.models[0].engine.model_copy(update={"dtype": "bfloat16"})
-    assert "is of other images, model revisions or engine settings" in await said(
+    assert "images, model revisions or engine settings are others" in await said(
         live, model(engine=engine)(live.settings), deployed
     )
 
@@ -107,8 +105,6 @@ async def test_engine_settings_that_were_not_deployed_are_told_by_the_last_repor
 async def test_the_drill_command_asks_before_it_takes_anything(
     live: LiveStack, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ):
-    from contextlib import asynccontextmanager
-
     from smoke.commands import drill
 
     @asynccontextmanager
@@ -123,3 +119,25 @@ async def test_the_drill_command_asks_before_it_takes_anything(
     monkeypatch.setattr(live.engines, "cluster", Deployed(dev_settings()))
     with pytest.raises(PermanentError, match="the gateway does not list other"):
         await drill._drill(model(name="other")(dev_settings()), "dev", [])
+
+
+async def test_a_run_on_content_that_was_not_deployed_proves_nothing_and_leaves_no_report(
+    live: LiveStack, monkeypatch: pytest.MonkeyPatch
+):
+    """Else an image that nobody deployed would be promoted by the proof of the one before it."""
+
+    @asynccontextmanager
+    async def opened(*_: Any):
+        yield live
+
+    async def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was asked or kept")
+
+    monkeypatch.setattr("smoke.suite.live_stack", opened)
+    monkeypatch.setattr("smoke.suite.examine", never)
+    monkeypatch.setattr(live.engines, "cluster", Deployed(live.settings, "0123456789abcdef"))
+    report = await suite.run(live.settings, "dev")
+    (only,) = report.probes
+    assert (only.name, only.verdict) == (suite.ENTRANCE, "fail")
+    assert "0123456789abcdef is deployed" in str(only.cause)
+    assert "pulumi up -s dev first" in str(only.fix)
