@@ -179,6 +179,29 @@ def test_a_gateway_api_route_goes_on_with_tls():
     assert policy["spec"]["validation"] == {"hostname": "llm.example", "wellKnownCACertificates": "System"}
 
 
+def test_a_gateway_api_route_trusts_the_authority_that_is_named():
+    settings = stack(gateway={**TLS, "exposure": "gatewayApi", "route": {"gateway": "edge", "backendCa": "own-ca"}})
+    trusted = exposure(settings, context())[1]["spec"]["validation"]
+    assert trusted == {
+        "hostname": "llm.example",
+        "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "own-ca"}],
+    }
+
+
+def test_the_named_certificate_is_what_the_pods_and_an_ingress_use():
+    tls = {"source": "secret", "secretName": "own-tls", "hosts": ["llm.example"]}
+    settings = stack(gateway={"tls": tls, "exposure": "ingress"})
+    volumes = deployment(settings, context(), "digest")["spec"]["template"]["spec"]["volumes"]
+    assert [one["secret"]["secretName"] for one in volumes if one["name"] == "certificate"] == ["own-tls"]
+    assert exposure(settings, context())[0]["spec"]["tls"][0]["secretName"] == "own-tls"
+
+
+def test_a_pod_asks_for_the_cpu_and_memory_of_the_settings():
+    resources = container(stack(gateway={"cpu": "3", "memory": "700Mi"}))["resources"]
+    assert resources["requests"]["cpu"] == "3"
+    assert resources["requests"]["memory"] == resources["limits"]["memory"] == "700Mi"
+
+
 @pytest.mark.parametrize(
     ("hosts", "name"),
     [
