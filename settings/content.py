@@ -31,7 +31,7 @@ def content_digest(settings: Settings) -> str:
 def versions(settings: Settings) -> dict[str, str]:
     """Part → version, for people."""
     engines = {
-        f"model {model.name}": f"revision {model.weights.revision[:12]}, engine {model.engine.version} ({model.engine.dtype})"
+        f"model {model.name}": f"revision {model.weights.revision[:12]}, engine {model.engine.version or model.engine.build} ({model.engine.dtype})"
         for model in settings.models
     }
     images = settings.cluster.images
