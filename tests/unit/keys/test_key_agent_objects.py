@@ -39,16 +39,16 @@ def test_nothing_of_the_agent_is_secret():
 
 
 def test_the_agent_reads_client_keys_alone_and_is_told_every_keys_times_and_quotas():
-    end = datetime(2030, 1, 1, tzinfo=UTC)
+    begin, end = datetime(2029, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
     keys = [
         KeySettings(id="app", purpose="client", owner="x", expires=end, tokens_per_day=5),
-        KeySettings(id="coder", purpose="client", owner="x", channel_key="coding"),
+        KeySettings(id="coder", purpose="client", owner="x", channel_key="coding", not_before=begin),
         KeySettings(id="channel", purpose="fallback", owner="x", expires=end, spend_per_day=7),
     ]
     versions = [("app", "key-app-1"), ("channel", "key-channel-1")]
     app, coder, channel = AgentConfig.of("llm", keys, versions, "channel", [Price("GLM-5", 2, 8)]).keys
     assert (app.secrets, app.expires, app.tokens_per_day, app.pays_with) == (("key-app-1",), end, 5, "channel")
-    assert coder.pays_with == "coding"
+    assert (coder.pays_with, coder.not_before) == ("coding", begin)
     assert (channel.secrets, channel.expires, channel.spend_per_day, channel.pays_with) == ((), end, 7, None)
 
 
