@@ -30,9 +30,9 @@ def content_digest(settings: Settings) -> str:
 
 def versions(settings: Settings) -> dict[str, str]:
     """Part → version, for people."""
-    engines = {
-        f"model {model.name}": f"revision {model.weights.revision[:12]}, engine {model.engine.version or model.engine.build} ({model.engine.dtype})"
-        for model in settings.models
-    }
+    engines = {}
+    for model in settings.models:
+        engine = f"{model.engine.version or model.engine.build} ({model.engine.dtype})"
+        engines[f"model {model.name}"] = f"revision {model.weights.revision[:12]}, engine {engine}"
     images = settings.cluster.images
     return engines | ({f"image {name}": image for name, image in images.items()} if isinstance(images, dict) else {})
