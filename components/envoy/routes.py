@@ -205,9 +205,15 @@ def _is_chat(route: Json) -> bool:
 
 
 def _ambiguous() -> Json:
-    """Envoy joins several hosts by a comma, and each server behind it might take another one."""
-    hosts = {"name": ":authority", "string_match": {"contains": ","}}
-    return {"match": {"prefix": "/", "headers": [hosts]}, **problem(400, "A request names one host.", "bad_request")}
+    """Envoy joins several hosts by a comma, and each server behind it might take another one.
+
+    What has no model yet goes to no server, which spares it a look at its hosts.
+    """
+    headers = [
+        {"name": MODEL_HEADER, "present_match": True},
+        {"name": ":authority", "string_match": {"contains": ","}},
+    ]
+    return {"match": {"prefix": "/", "headers": headers}, **problem(400, "A request names one host.", "bad_request")}
 
 
 def _encoded() -> Json:

@@ -113,10 +113,11 @@ def test_an_aliass_defaults_fill_what_a_chat_body_lacks_and_no_more(four):
 def test_cost_optimized_starts_at_the_cheapest_chip_in_proportion_to_weights(four):
     pools = [{**POOL, "name": "ascend", "costPerChipHour": 5}, {**POOL, "name": "dear", "costPerChipHour": 9}]
     placed = tuple(_on(model, "dear") if model["name"] in ("two", "four") else model for model in MODELS)
-    gateway, _ = four(models=placed, nodePools=pools)
+    names = aliases(a={"weight": 0.5}, b={"weight": 0.1})
+    gateway, _ = four(names=names, models=placed, nodePools=pools)
     served = Counter(ask(gateway, "moe", 300))
     assert set(served) == {"cluster/one", "cluster/three"}
-    assert 1.1 < served["cluster/one"] / served["cluster/three"] < 2.1
+    assert 1.65 < served["cluster/one"] / served["cluster/three"] < 3.9
 
 
 def test_among_equal_prices_the_preferred_chip_is_started_at(four):

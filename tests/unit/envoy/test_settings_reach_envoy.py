@@ -142,6 +142,31 @@ def test_every_composite_has_one_member_an_attempt_and_never_caps_its_retries():
         assert {limit["max_retries"] for limit in item["circuit_breakers"]["thresholds"]} == {100_000}
 
 
+def test_an_aliass_members_follow_the_declared_order_whatever_it_is():
+    order = ["moe-expert-d", "moe-expert-b", "moe-expert-c"]
+    settings = stack(channel={}, channelModels={"fallback": {"order": order}})
+    members = cluster(settings, "model-moe-expert-a")["cluster_type"]["typed_config"]["clusters"]
+    assert [item["name"] for item in members] == ["first-moe-expert-a", *(f"again-{name}" for name in order)]
+
+
+def test_all_aliases_are_reached_by_the_groups_name_whatever_it_is():
+    settings = stack(channel={}, channelModels={"group": "experts"})
+    routes = resources(settings, "routes.yaml")["public"]["virtual_hosts"][0]["routes"]
+    asked = [
+        header["string_match"].get("exact")
+        for route in routes
+        for header in route["match"].get("headers", [])[1:2]
+        if "string_match" in header
+    ]
+    assert "experts" in asked and "moe" not in asked
+
+
+def test_the_channels_version_and_the_interval_of_exports_are_written_as_declared():
+    settings = stack(channel={}, channelModels={"channelVersion": "v9", "observability": {"exportIntervalSeconds": 7}})
+    assert settings_json(settings)["channel_version"] == "v9"
+    assert yaml.load(files(settings)["bootstrap.yaml"], yaml.CSafeLoader)["stats_flush_interval"] == "7s"
+
+
 def test_a_router_that_turns_well_is_used_at_once_and_not_a_second_later():
     """By default Envoy gathers such changes for a second, in which a rollout's traffic would all be the channel's."""
     assert cluster(plain(), "in-chat")["common_lb_config"]["update_merge_window"] == "0s"

@@ -4,13 +4,17 @@ import json
 
 import pytest
 
+from components.api_keys import ApiKeysArgs
+from components.scaling.monitoring import dashboard
 from rules import channel_gate, names
+from rules.channel_panels import Price
 from settings.checks.keys import quotas_of_a_day_are_counted
 from settings.errors import SettingsError
 from tests.envoy.stacks import CLIENTS, OUTBOUND, stack
 from tests.unit.keys.test_api_keys import CHANNEL, CLIENT, declared, fresh
 from tests.unit.keys.test_key_agent_objects import rules
 from tests.unit.pulumi_engine import plain
+from tests.unit.test_gateway import context
 
 PRICED = {
     "alias": "a", "modelName": "GLM-5", "weight": 1.0, "maxTokens": 10, "temperature": 0.5, "chipAffinity": ["ascend"],
@@ -27,6 +31,13 @@ def refusal(**groups) -> list[str]:
     with pytest.raises(SettingsError) as caught:
         stack(channel={}, **groups)
     return [problem.line() for problem in caught.value.problems]
+
+
+def test_the_agent_and_the_dashboard_are_told_the_price_of_each_direction():
+    settings = stack(channel={}, channelModels=models(PRICED))
+    assert ApiKeysArgs.of(settings, ()).prices == (Price("GLM-5", 2, 8),)
+    (shown,) = dashboard(settings, context())["data"].values()
+    assert "* 2e-06" in shown and "* 8e-06" in shown
 
 
 def test_money_needs_a_price_for_every_model_of_the_channel():
