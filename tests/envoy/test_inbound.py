@@ -316,11 +316,12 @@ def test_a_keys_own_limit_answers_429_with_retry_after_and_leaves_other_keys_alo
 
 
 def test_a_flood_from_one_address_is_limited_before_its_key_is_looked_at(make, router: Upstream):
-    gateway = make(stack(gateway={"limits": {"addressQps": 5, "addressBurst": 30}}), {"chat": router.port})
+    gateway = make(stack(gateway={"limits": {"addressQps": 1, "addressBurst": 30}}), {"chat": router.port})
     with httpx.Client(base_url=gateway.url) as client:
+        began = time.monotonic()
         statuses = [client.post(CHAT, json=ASK).status_code for _ in range(60)]
     assert set(statuses) == {401, 429}
-    assert statuses.count(401) <= 35
+    assert statuses.count(401) <= 31 + time.monotonic() - began
 
 
 def test_limits_of_keys_change_without_a_restart(fresh: Gateway):
