@@ -16,7 +16,7 @@ class KthenaSettings(Group):
     scheduler: Literal["volcano", "default-scheduler"] = "volcano"
     """Without Volcano, pods that name it stay Pending."""
     gang: bool = True
-    """Start a group only when all its pods fit; needs Volcano."""
+    """Start a group only when one engine of each role fits, with all its nodes; needs Volcano. False: each engine for itself. Immutable."""
     topology_tier: int | None = Field(default=None, ge=1, le=100)
     """Highest tier of Volcano's HyperNode tree that a group may span; needs Volcano."""
     recovery: Literal["RoleRecreate", "ServingGroupRecreate", "None"] = "ServingGroupRecreate"

@@ -35,7 +35,7 @@ def model_serving(
             recovery_policy=settings.recovery,
             template=ServingGroup(
                 restart_grace_period_seconds=restart_grace_seconds(model, plans),
-                gang_policy=_gang(plans) if settings.gang else None,
+                gang_policy=_gang(plans, settings),
                 network_topology=_topology(settings),
                 roles=tuple(_role(plan) for plan in plans),
             ),
@@ -49,9 +49,14 @@ def restart_grace_seconds(model: ModelSettings, plans: Sequence[EnginePlan]) -> 
     return max(timing.STARTUP_FLOOR_SECONDS, timing.STARTUP_SAFETY * load)
 
 
-def _gang(plans: Sequence[EnginePlan]) -> GangPolicy:
-    """One engine of each role: the policy is immutable, and may not exceed the replicas that a scaler leaves."""
-    return GangPolicy(min_role_replicas={plan.role: 1 for plan in plans})
+def _gang(plans: Sequence[EnginePlan], settings: KthenaSettings) -> GangPolicy | None:
+    """One engine of each role: the policy is immutable, and may not exceed the replicas that a scaler leaves.
+
+    Without a policy both releases make Volcano's PodGroup of all replicas of all roles, so no gang is written as none of each.
+    """
+    if settings.scheduler != "volcano":
+        return None
+    return GangPolicy(min_role_replicas={plan.role: int(settings.gang) for plan in plans})
 
 
 def _topology(settings: KthenaSettings) -> NetworkTopology | None:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final, TypeVar
 
-from rules import kthena
+from rules import kthena, volcano
 from settings.settings import Settings
 from smoke.cluster import Cluster
 from smoke.errors import SmokeError
@@ -15,7 +15,8 @@ T = TypeVar("T")
 GROUPS: Final = (
     kthena.WORKLOAD,
     kthena.NETWORKING,
-    "scheduling.volcano.sh/v1beta1",
+    volcano.SCHEDULING,
+    volcano.TOPOLOGY,
     "karpenter.sh/v1",
     "keda.sh/v1alpha1",
     "gateway.networking.k8s.io/v1",
@@ -64,6 +65,7 @@ class _Reader:
             quotas = start(self._list("quotas", cluster.path("resourcequotas")))
             api_services = start(self._list("aggregated APIs", "/apis/apiregistration.k8s.io/v1/apiservices"))
             routes = start(self._list("model routes", f"/apis/{kthena.NETWORKING}/modelroutes"))
+            hyper_nodes, counts_roles = start(self._hyper_nodes()), start(self._counts_roles())
             namespace = start(self._try("namespace", cluster.get(f"/api/v1/namespaces/{space}"), None))
             secrets, denied, agents = start(self._secrets()), start(self._denied()), start(self._agents())
             down, services = start(self._webhooks_down()), start(self._services())
@@ -82,6 +84,8 @@ class _Reader:
             services=services.result(),
             api_services=tuple(api_services.result()),
             model_routes=tuple(routes.result()),
+            hyper_nodes=tuple(hyper_nodes.result()),
+            counts_roles=counts_roles.result(),
             webhooks_down=down.result(),
             network_agents=agents.result(),
             blind=tuple(self._blind),
@@ -96,6 +100,17 @@ class _Reader:
 
     async def _list(self, what: str, path: str) -> list[Object]:
         return await self._try(what, self._cluster.items(path), [])
+
+    async def _hyper_nodes(self) -> list[Object]:
+        """Asked for only where a group may span tiers of them: nobody else needs the right."""
+        if self._settings.kthena.topology_tier is None:
+            return []
+        return await self._list(volcano.HYPER_NODES, f"/apis/{volcano.TOPOLOGY}/hypernodes")
+
+    async def _counts_roles(self) -> bool | None:
+        """By the published schema, which every authenticated user may read; definitions themselves need a right of their own."""
+        reply = await self._cluster.call("GET", f"/openapi/v3/apis/{volcano.SCHEDULING}")
+        return f'"{volcano.ROLE_MINIMUM}"' in reply.text if reply.status == 200 else None
 
     async def _kinds(self, group_version: str) -> frozenset[str]:
         found = await self._try(group_version, self._cluster.get(f"/apis/{group_version}"), None)

@@ -31,6 +31,10 @@ class Inventory:
     """`namespace/name` of the Services that were looked up and exist."""
     api_services: tuple[Object, ...] = ()
     model_routes: tuple[Object, ...] = ()
+    hyper_nodes: tuple[Object, ...] = ()
+    """Volcano's tree of the network."""
+    counts_roles: bool | None = None
+    """Whether Volcano's PodGroups have a minimum a role; None: nobody could look."""
     webhooks_down: tuple[str, ...] = ()
     """Admission webhooks of Kthena without a ready endpoint."""
     network_agents: frozenset[str] = frozenset()

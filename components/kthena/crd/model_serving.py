@@ -48,7 +48,7 @@ class Role(Part):
 
 
 class GangPolicy(Part):
-    """Pods of each role that must fit before any starts; immutable once set."""
+    """Engines of each role that must fit before any starts; immutable once set. Left out, Kthena takes all replicas."""
 
     min_role_replicas: dict[str, int]
 

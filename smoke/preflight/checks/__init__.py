@@ -5,12 +5,19 @@ from typing import Final
 
 from settings.settings import Settings
 from smoke.doctor.diagnosis import Finding
-from smoke.preflight.checks import basics, operators, pools, storage, store
+from smoke.preflight.checks import basics, operators, placing, pools, storage, store
 from smoke.preflight.inventory import Inventory
 
 Check = Callable[[Settings, Inventory], list[Finding]]
 
-CHECKS: Final[tuple[Check, ...]] = (*basics.CHECKS, *pools.CHECKS, *operators.CHECKS, *storage.CHECKS, *store.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *basics.CHECKS,
+    *pools.CHECKS,
+    *operators.CHECKS,
+    *placing.CHECKS,
+    *storage.CHECKS,
+    *store.CHECKS,
+)
 
 
 def judge(settings: Settings, inventory: Inventory) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Operators that the stack counts on: Kthena, Volcano, KEDA, Karpenter, Gateway API, the Prometheus operator; free names and APIs."""
+"""Operators that the stack counts on: Kthena, KEDA, Karpenter, Gateway API, the Prometheus operator; free names and APIs."""
 
 from rules import kthena
 from settings.settings import Settings
@@ -37,15 +37,6 @@ def kthena_is_there(settings: Settings, inventory: Inventory) -> list[Finding]:
         cause = f"there is no Service {service} in namespace {namespace}"
         found.append(finding("kthenaRouter", "error", "gateway.kthenaRouter", cause, "correct the address"))
     return found
-
-
-def volcano_is_there(settings: Settings, inventory: Inventory) -> list[Finding]:
-    """Pods that name the scheduler volcano stay Pending without it."""
-    needed = settings.kthena.scheduler == "volcano" and any(model.backend == "kthena" for model in settings.models)
-    if not needed or inventory.kinds.get("scheduling.volcano.sh/v1beta1"):
-        return []
-    fix = "install Volcano, or set kthena.scheduler to default-scheduler and kthena.gang to false"
-    return [finding("volcano", "error", "cluster", "Volcano's API isn't served: pods would stay Pending", fix)]
 
 
 def model_names_are_free(settings: Settings, inventory: Inventory) -> list[Finding]:
@@ -104,7 +95,6 @@ def optional_parts_are_served(settings: Settings, inventory: Inventory) -> list[
 
 CHECKS = (
     kthena_is_there,
-    volcano_is_there,
     model_names_are_free,
     metrics_api_is_free,
     optional_parts_are_served,

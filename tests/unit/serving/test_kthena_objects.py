@@ -244,6 +244,9 @@ def test_the_settings_of_kthena_reach_its_objects():
     assert spec["recoveryPolicy"] == "RoleRecreate"
     assert spec["template"]["gangPolicy"] == {"minRoleReplicas": {"prefill": 1, "decode": 1}}
     assert spec["template"]["networkTopology"]["groupPolicy"] == {"mode": "hard", "highestTierAllowed": 3}
+    values["kthena"] = {"gang": False}
+    spec = serving(values).manifest()["spec"]
+    assert spec["template"]["gangPolicy"] == {"minRoleReplicas": {"prefill": 0, "decode": 0}}, "left out, it means all"
     values["kthena"] = {"scheduler": "default-scheduler", "gang": False}
     spec = serving(values).manifest()["spec"]
     assert spec["schedulerName"] == "default-scheduler"

@@ -2,13 +2,16 @@
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rules import kthena
 from settings.settings import Settings
+from smoke.cluster import Cluster, Reply
 from smoke.preflight.checks import judge
+from smoke.preflight.checks.placing import ways
+from smoke.preflight.gather import _Reader
 from smoke.preflight.inventory import Inventory
 from tests.unit.serving.stacks import stack
 
@@ -36,6 +39,18 @@ def node(pool: int, index: int) -> dict[str, Any]:
     }
 
 
+def scheduler_pod(**status: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "volcano-scheduler-0",
+            "namespace": "volcano-system",
+            "labels": {"app": "volcano-scheduler"},
+        },
+        "spec": {"containers": []},
+        "status": {"conditions": [{"type": "Ready", "status": "True"} | status]},
+    }
+
+
 def complete() -> Inventory:
     kinds = {kthena.WORKLOAD: set(), kthena.NETWORKING: set(), "scheduling.volcano.sh/v1beta1": {"PodGroup"}}
     for kind, group in kthena.KINDS["0.4"].items():
@@ -45,6 +60,7 @@ def complete() -> Inventory:
         kinds={group: frozenset(found) for group, found in kinds.items()},
         namespace={"metadata": {"name": "serving", "labels": {}}},
         nodes=(node(0, 0), node(0, 1), node(1, 0)),
+        pods=(scheduler_pod(),),
         claims=({"metadata": {"name": "models"}, "status": {"phase": "Bound"}},),
         secrets=frozenset({"gateway-tls"}),
         services=frozenset({"kthena-system/kthena-router"}),
@@ -139,9 +155,9 @@ def test_chips_that_others_hold_are_counted():
             "containers": [{"resources": {"requests": {"huawei.com/Ascend910": "8"}}}],
         },
     }
-    assert found(replace(complete(), pods=(pod,))) == [("chipsTaken", "pool/npu")]
+    assert found(replace(complete(), pods=(*complete().pods, pod))) == [("chipsTaken", "pool/npu")]
     pod["metadata"]["labels"] = {"app.kubernetes.io/part-of": "moonstack"}
-    assert found(replace(complete(), pods=(pod,))) == []
+    assert found(replace(complete(), pods=(*complete().pods, pod))) == []
 
 
 def test_a_cluster_of_the_other_kthena_release_is_noticed():
@@ -158,6 +174,103 @@ def test_volcano_is_missed_only_where_pods_name_it():
     inventory = complete()
     kinds = {group: each for group, each in inventory.kinds.items() if "volcano.sh/v1beta1" not in group}
     assert found(replace(inventory, kinds=kinds)) == [("volcano", "cluster")]
+    values = stack()
+    values["kthena"] = {"scheduler": "default-scheduler", "gang": False}
+    bare = replace(inventory, kinds=kinds, pods=())
+    assert not {"volcano", "volcanoScheduler"} & {id for id, _ in found(bare, Settings.from_mapping(values))}
+
+
+@pytest.mark.parametrize("pods", [(), (scheduler_pod(status="False"),)])
+def test_volcanos_api_without_its_scheduler_is_said(pods: tuple[dict[str, Any], ...]):
+    """The API stays served when the scheduler has gone: with nothing to place them, pods are Pending without an event."""
+    alone = replace(complete(), pods=pods)
+    assert found(alone) == [("volcanoScheduler", "cluster")]
+    assert "volcanoScheduler" not in {id for id, _ in found(replace(alone, blind=("pods",)))}
+
+
+def test_gangs_that_volcano_counts_without_their_roles_are_said():
+    """Volcano before 1.14: a PodGroup of two pods is whole with two prefill engines."""
+    old = replace(complete(), counts_roles=False)
+    assert found(old) == [("volcanoRoles", "kthena.gang")]
+    assert "as many pods as" in ways(settings(), old)["big"]
+    assert found(replace(old, counts_roles=True)) == found(replace(old, counts_roles=None)) == []
+    values = stack()
+    values["kthena"] = {"gang": False}
+    assert "volcanoRoles" not in {id for id, _ in found(old, Settings.from_mapping(values))}
+
+
+class Schemas:
+    """A cluster of which only the published schema of Volcano's API is asked."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.reply = Reply(status, text)
+
+    async def call(self, method: str, path: str) -> Reply:
+        assert (method, path) == ("GET", "/openapi/v3/apis/scheduling.volcano.sh/v1beta1")
+        return self.reply
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "counted"),
+    [(200, '{"minMember": {}, "minSubGroups": {}}', True), (200, '{"minMember": {}}', False), (404, "", None)],
+)
+async def test_what_volcano_counts_is_read_from_its_published_schema(status: int, text: str, counted: bool | None):
+    reader = _Reader(settings(), cast(Cluster, Schemas(status, text)))
+    assert await reader._counts_roles() is counted
+
+
+@pytest.mark.parametrize(
+    ("tiers", "severity", "says"),
+    [
+        ((), "warning", "the cluster has no HyperNode"),
+        ((1,), "warning", "whole cluster"),
+        ((1, 2), None, ""),
+        ((2, 3), None, ""),
+        ((1, 2, 3), None, ""),
+        ((3, 4), "error", "would stay Pending"),
+    ],
+)
+def test_a_tier_that_keeps_nothing_together_or_lets_nothing_start_is_said(
+    tiers: tuple[int, ...], severity: str | None, says: str
+):
+    """Volcano's root stands a tier above the highest HyperNode: where the tier allows it, a group may span the cluster."""
+    values = stack()
+    values["nodePools"] = values["nodePools"][:2]
+    values["kthena"] = {"topologyTier": 2}
+    configured = Settings.from_mapping(values)
+    hyper_nodes = tuple({"metadata": {"name": f"s{tier}"}, "spec": {"tier": tier}} for tier in tiers)
+    judged = [
+        each
+        for each in judge(configured, replace(complete(), hyper_nodes=hyper_nodes))
+        if each.object == "kthena.topologyTier"
+    ]
+    assert [each.severity for each in judged] == ([severity] if severity else [])
+    assert all(says in each.cause for each in judged)
+    unseen = replace(complete(), hyper_nodes=hyper_nodes, blind=("HyperNodes",))
+    assert "topologyTier" not in {id for id, _ in found(unseen, configured)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "a gang by Volcano: one engine of each role or none"),
+        ({"topologyTier": 2}, "within HyperNodes of tier 2"),
+        ({"gang": False}, "each engine for itself by Volcano"),
+        ({"gang": False, "scheduler": "default-scheduler"}, "each engine for itself by the default scheduler"),
+    ],
+)
+def test_preflight_says_how_each_models_engines_are_placed(changes: dict[str, Any], says: str):
+    values = stack()
+    values["kthena"] = changes
+    values["nodePools"][1]["topologyKey"] = "topology.kubernetes.io/zone"
+    configured = Settings.from_mapping(values)
+    placed = ways(configured, complete())
+    assert says in placed["big"]
+    assert placed["small"] == (
+        "each engine for itself by the default scheduler, near its group by topology.kubernetes.io/zone where it can"
+    )
+    if configured.kthena.scheduler == "volcano":
+        assert ways(configured, replace(complete(), kinds={}))["big"] == "by nobody: Volcano isn't there"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +330,10 @@ def with_store_pods(memory: str, *others: dict[str, Any]) -> list[tuple[str, str
     inventory = complete()
     gpu = copy.deepcopy(inventory.nodes[2])
     gpu["status"]["allocatable"] |= {"memory": memory, "rdma/shared": "8"}
-    return found(replace(inventory, nodes=(*inventory.nodes[:2], gpu), pods=others), Settings.from_mapping(values))
+    return found(
+        replace(inventory, nodes=(*inventory.nodes[:2], gpu), pods=(*inventory.pods, *others)),
+        Settings.from_mapping(values),
+    )
 
 
 def holding(memory: str, **labels: str) -> dict[str, Any]:
