@@ -23,12 +23,13 @@ else
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-apart test-cluster
 endif
 
-# Beside those of the local cluster, which mostly wait: at low priority, and shown as a whole when it is over.
+# Beside those of the local cluster, which mostly wait; at low priority where only cores are wanted, and shown as a whole when it is over.
 test-apart: env
 	@unset MAKEFLAGS MFLAGS MAKELEVEL; said=$$(mktemp); trap 'rm -f $$said' EXIT; code=0; \
 	echo "tests that need no cluster run beside those of the local one"; \
-	{ nice $(PY) -m pytest -q -n 2 --dist worksteal tests/unit tests/policies && \
-	  nice $(PY) -m pytest -q --durations 10 -m "not cluster" tests/envoy tests/real; } > $$said 2>&1 || code=$$?; \
+	nice $(PY) -m pytest -q -n 2 --dist worksteal tests/unit tests/policies > $$said 2>&1 || code=$$?; \
+	$(PY) -m pytest -q tests/envoy >> $$said 2>&1 || code=$$?; \
+	nice $(PY) -m pytest -q --durations 10 -m "not cluster" tests/real >> $$said 2>&1 || code=$$?; \
 	cat $$said; exit $$code
 
 test-cluster: env

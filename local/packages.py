@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from local.alone import alone
 from local.errors import LocalError
 from local.progress import Progress
+from settings.paths import cache_dir
 
 NODE = ("containerd", "runc", "containernetworking-plugins", "iproute2", "nftables", "iptables", "util-linux")
 NETWORK_POLICIES = ("ipset", "iptables")
@@ -37,9 +39,16 @@ def ensure(names: Iterable[str], progress: Progress) -> None:
 
     Raises LocalError where apt is absent or fails.
     """
-    wanted = missing(names)
-    if not wanted:
+    names = list(names)
+    if not missing(names):
         return
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with alone(cache_dir() / "packages.lock"):
+        if wanted := missing(names):
+            _install(wanted, progress)
+
+
+def _install(wanted: Sequence[str], progress: Progress) -> None:
     progress.say(f"Debian packages to install: {' '.join(wanted)}")
     _wait_for_refusal(progress)
     with progress.phase("Debian packages"), _no_services_started():

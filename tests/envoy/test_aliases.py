@@ -1,7 +1,6 @@
 """Aliases and their group: order of fallback, routing strategies, load threshold."""
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -128,11 +127,9 @@ def test_among_equal_prices_the_preferred_chip_is_started_at(four):
 
 def test_load_balanced_leaves_a_busy_target_alone(four):
     gateway, upstreams = four(moe={"routingStrategy": "load_balanced"})
-    upstreams["one"].delay = upstreams["two"].delay = 1.0
+    upstreams["one"].delay = upstreams["two"].delay = 3.0
     with ThreadPoolExecutor(8) as pool:
-        began = time.monotonic()
-        served = Counter(name for names in pool.map(lambda _: ask(gateway, "moe", 10), range(8)) for name in names)
-    assert time.monotonic() - began < 20
+        served = Counter(name for names in pool.map(lambda _: ask(gateway, "moe", 8), range(8)) for name in names)
     assert served["cluster/three"] + served["cluster/four"] > 2 * (served["cluster/one"] + served["cluster/two"])
 
 
